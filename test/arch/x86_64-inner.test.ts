@@ -5,6 +5,7 @@ import t from 'tap';
 import { controlBlock, type InnerTrampoline, type RecordField, x86_64 } from '../../src/arch/index.js';
 import { probeCode } from '../../src/arch/x86_64/trampoline.js';
 import { type Addr, addOffset, addr } from '../../src/base/addr.js';
+import { long } from '../support/long.js';
 import { disassembleBytes, type Line } from './objdump.js';
 import { random, values } from './random.js';
 import { type Call, type CallOutcome, type Interrupts, probeHost, type Region } from './x86_64-probe-host.js';
@@ -155,7 +156,7 @@ const events = (outcome: CallOutcome | undefined): number =>
 
 for (const target of functions) {
   t.test(`${target.name}, patched at each place: as if it were not`, async (t) => {
-    const list = calls(target, 4, random(7));
+    const list = calls(target, long ? 4 : 2, random(7));
     const bare = host.call({ watch: kept, calls: list }, [...host.loaded, STACK]).outcomes.map(left);
     const isStraight = targets(target).size === 0;
     let places = 0;

@@ -344,7 +344,7 @@ t.test('graph --json has as many levels as asked for, and as readers of JSON tak
   const sink = openTrace(deep);
   sink.begin(info);
   let around: CallBegin | undefined;
-  for (let depth = 0; depth < 20_000; depth++) {
+  for (let depth = 0; depth < 3_000; depth++) {
     const fn: FunctionRef = { ...named, key: 0, address: addr(16) };
     around = { type: 'call-begin', time: nanos(depth), hart: 0, depth, around, function: fn, arguments: [] };
     sink.event(around);

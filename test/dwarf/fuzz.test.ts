@@ -2,7 +2,7 @@
 // memory than the file allows. Most runs damage small real programs (gcc's and rustc's, in all DWARF versions), some whole guests,
 // whose sections are unpacked first: a flipped bit in a compressed one would only ever show zlib's checksum.
 //
-// `scripts/test --long` makes 250 times the runs; RSPTRACE_FUZZ_SEED=N begins at case N.
+// `scripts/test --long` makes 500 times the runs; RSPTRACE_FUZZ_SEED=N begins at case N.
 // A failure names its case, which always does the same damage.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -32,7 +32,7 @@ import { long } from '../support/long.js';
 import { damage, randomOf, type Sample, sampleOf } from '../support/mutations.js';
 import { bytesOf, compile, scratch } from '../support/small-programs.js';
 
-const TIMES = long ? 10 : 0.04;
+const TIMES = long ? 10 : 0.02;
 const FIRST = Number(process.env.RSPTRACE_FUZZ_SEED ?? 0);
 const folder = scratch();
 

@@ -47,7 +47,7 @@ const builds = [
   ['rv-embassy-o0', 4],
   ['rv-embassy-o3', 1],
 ] as const;
-for (const [guest, least] of usually(builds, ([guest]) => guest === 'rv-asynctask-o0' || guest === 'rv-embassy-o3')) {
+for (const [guest, least] of usually(builds, ([guest]) => guest === 'rv-embassy-o3')) {
   t.test(`${guest}: what began and was never ready`, async (t) => {
     const { output, console } = await recorded(guest, 'target');
     let [exact, dropped] = [0, 0];
