@@ -1,7 +1,9 @@
-import type { Architecture, EntryValues } from '../arch/index.js';
+import type { Architecture, EntryValues, FunctionFrames } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
+import type { UnwindRow } from '../base/unwind-row.js';
 import { CallFrames, type DebugInfo, type Die, DW_AT, rangesOf } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
+import { CodeMap } from '../target/unwind/index.js';
 import { FlowGraph } from './flow-graph.js';
 
 /** The stack pointer that a function will return with, by one register at some instruction. */
@@ -25,6 +27,7 @@ export class FunctionGraphs {
   readonly #numbers: ReadonlyMap<string, number>;
   readonly #values = new Map<number, EntryValues | undefined>();
   #frames: CallFrames | undefined;
+  readonly #byCode = new Map<number, FunctionFrames>();
 
   constructor(debug: DebugInfo, arch: Architecture) {
     this.#debug = debug;
@@ -69,12 +72,23 @@ export class FunctionGraphs {
     return values;
   }
 
+  /** By call frame information; where a linker has left that out, as kernels' do, by what the code surely does. */
   frameAt(at: Addr): FramePlace | undefined {
     this.#frames ??= CallFrames.load(this.#debug.elf);
-    const cfa = this.#frames.rowAt(at)?.cfa;
+    const cfa = (this.#frames.rowAt(at) ?? this.#rowByCode(at))?.cfa;
     if (cfa?.kind !== 'register') return undefined;
     const register = this.#arch.dwarfRegister(cfa.register);
     return register === undefined ? undefined : { register, offset: cfa.offset };
+  }
+
+  #rowByCode(at: Addr): UnwindRow | undefined {
+    const { elf } = this.#debug;
+    const code = CodeMap.of(elf, this.#debug).functionAt(elf.codes.toCode(at));
+    if (!code) return undefined;
+    const frames = this.#byCode.get(code.low) ?? this.#arch.frames?.code?.analyse(code.ranges);
+    if (frames) this.#byCode.set(code.low, frames);
+    const found = frames?.at(at);
+    return found?.kind === 'row' && found.confidence === 'sure' ? found.row : undefined;
   }
 
   /**

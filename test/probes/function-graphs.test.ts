@@ -1,4 +1,6 @@
 // What the code keeps of a call's arguments, compared with what debug info says of them where it says something.
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
 import t from 'tap';
 import { type Architecture, architectureOf } from '../../src/arch/index.js';
 import { findFutures } from '../../src/async/futures/index.js';
@@ -7,6 +9,7 @@ import { DebugInfo, type Die, DW_AT, DW_TAG, locationAt, rangesOf } from '../../
 import { ElfFile } from '../../src/elf/index.js';
 import { FunctionGraphs } from '../../src/probes/function-graphs.js';
 import { elfPath } from '../qemu/guests/guests.js';
+import { scratchFolder } from '../support/command.js';
 
 /** The DWARF number of the register that holds all of a parameter; undefined if it is not in one. */
 function registerOf(parameter: Die, code: number): number | undefined {
@@ -59,3 +62,22 @@ for (const name of ['rv-o2', 'x86-o2']) {
     t.ok(agree > 1000, `${agree}`);
   });
 }
+
+t.test('frames of an ELF whose linker left out call frame information are those that this has', async (t) => {
+  const without = join(scratchFolder(t), 'without.elf');
+  execFileSync('riscv64-linux-gnu-objcopy', ['-R', '.debug_frame', elfPath('rv-locks-o2'), without]);
+  const [told, derived] = await Promise.all([elfPath('rv-locks-o2'), without].map((path) => ElfFile.open(path)));
+  const arch = told && architectureOf(told.machine);
+  if (!told || !derived || !arch) throw new Error('no ELF');
+  await arch.prepare();
+  const debug = DebugInfo.load(told);
+  const [expected, found] = [debug, DebugInfo.load(derived)].map((one) => new FunctionGraphs(one, arch));
+  const hosts = [...told.symbols].flatMap(({ address }) => debug.functionAt(address)?.die ?? []);
+  const places = hosts.flatMap((host) => expected?.of(host)?.steps.map(({ address }) => address) ?? []);
+  const known = places.filter((at) => found?.frameAt(at) !== undefined);
+  t.strictSame(
+    known.map((at) => found?.frameAt(at)),
+    known.map((at) => expected?.frameAt(at)),
+  );
+  t.ok(known.length > 0.9 * places.length, `${known.length} of ${places.length}`);
+});
