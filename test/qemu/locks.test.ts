@@ -138,11 +138,11 @@ for (const guest of usually(['rv-locks-o0', 'rv-locks-o2'], (name) => name === '
     session.close();
     const asked = ['tasks', '--blocked', '--remote', `unix:${socket}`, elfPath(guest)];
     const { stdout } = await rsptrace(...asked).ended;
-    t.match(stdout, /^hart 0 is taking locks::CONSOLE in locks::tick at \S+locks\.rs:207$/m);
+    t.match(stdout, /^hart 0 is taking locks::CONSOLE in locks::tick at \S+locks\.rs:266$/m);
     const { locks_wanted: wanted } = JSON.parse((await rsptrace(...asked, '--json').ended).stdout) as object & {
       locks_wanted: object[];
     };
-    const by = { function: 'locks::tick', line: 207 };
+    const by = { function: 'locks::tick', line: 266 };
     t.match(wanted, [{ hart: 0, lock: 'locks::CONSOLE', address: /^0x/, by, interrupted: null }]);
   });
 

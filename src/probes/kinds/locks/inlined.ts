@@ -141,7 +141,9 @@ export class InlinedLocks {
     if (copy.role.does !== 'release' && block.ends.length === 0) return 'nothing shows that it has taken the lock';
     if (block.begins.length > 1 && copy.role.does === 'release') return 'it begins in several places';
     try {
-      const begins = block.begins.map((node) => this.#beginAt(copy, graph, node));
+      const taken = this.#takenAt(copy, graph, { own, ...block });
+      const at = taken.length > 0 ? taken : block.begins.map((begin) => this.#lockAt(copy, graph, begin));
+      const begins = at.map(([node, lock]) => ({ node, lock, frame: this.#frameAt(graph, node) }));
       if (copy.role.does === 'release') return { begins, ends: [] };
       const ends = block.ends.map((end) => {
         const node = this.#code.endAt(end, graph, block);
@@ -154,11 +156,6 @@ export class InlinedLocks {
     }
   }
 
-  #beginAt(copy: Copy, graph: FlowGraph, begin: number): Sites['begins'][number] {
-    const [node, lock] = this.#lockAt(copy, graph, begin);
-    return { node, lock, frame: this.#frameAt(graph, node) };
-  }
-
   #frameAt(graph: FlowGraph, node: number): FramePlace {
     const frame = this.#code.graphs.frameAt((graph.steps[node] as FlowStep).address);
     if (!frame) throw new Unseen('no call frame information says where its frame is');
@@ -167,7 +164,6 @@ export class InlinedLocks {
 
   /** Where the lock's address is known: at the instruction, or before what reserves its memory. */
   #lockAt(copy: Copy, graph: FlowGraph, begin: number): readonly [number, LockPlace] {
-    const { codeFlow } = this.#arch;
     const step = graph.steps[begin] as FlowStep;
     const operand = step.kind === 'store' ? this.#memoryAt(step) : undefined;
     if (!graph.isReserved(begin)) {
@@ -178,14 +174,64 @@ export class InlinedLocks {
       return [begin, place];
     }
     const first = graph.steps.findLastIndex((each, node) => node <= begin && each.reservation === 'begins');
-    const before = first - 1;
-    const [load, entry] = [graph.steps[first], graph.steps[before]];
-    const place = load && this.#memoryAt(load);
-    const code = entry && this.#debug.elf.bytesAt(entry.address, entry.length);
-    const isOnlyWay = entry?.kind === 'next' && graph.next[before]?.length === 1 && graph.next[before]?.[0] === first;
-    const isKept = place && code && !codeFlow?.writes?.(code, entry.address, place.register ?? '');
-    if (!place || !isOnlyWay || !isKept) throw new Unseen('it lies in a loop that reserves memory');
-    return [before, place];
+    const found = this.#beforeAccess(graph, first);
+    if (!found) throw new Unseen('it lies in a loop that reserves memory');
+    return found;
+  }
+
+  /**
+   * Before a lock is tried a guard may do other things, as keeping interrupts away. Then the lock is that of the first
+   * atomic instruction of its own function, not of another copy in it. It is seen where the copy begins, or right before
+   * that instruction, which turns of waiting come back to.
+   */
+  #takenAt(copy: Copy, graph: FlowGraph, { own, begins, ends }: CopyNodes): readonly (readonly [number, LockPlace])[] {
+    if (copy.role.does !== 'take') return [];
+    const others = this.#within(copy);
+    const isTry = (node: number): boolean => {
+      const step = graph.steps[node] as FlowStep;
+      const isAtomic = step.kind === 'store' ? this.#memoryAt(step)?.isAtomic : step.reservation === 'begins';
+      return isAtomic === true && !others.some((die) => nodesIn(graph, [die]).has(node));
+    };
+    const first = [...own].sort((a, b) => a - b).find(isTry);
+    if (first === undefined || begins.includes(first)) return [];
+    const until = (stop: number) => graph.reachable(begins, graph.next, (one) => one === stop);
+    const before = until(first);
+    const place = this.#memoryAt(graph.steps[first] as FlowStep);
+    const isKept = [...before].every((node) => node === first || this.#keeps(graph, node, place?.register));
+    if (place && isKept && !ends.some((end) => before.has(end))) return begins.map((begin) => [begin, place]);
+    const found = this.#beforeAccess(graph, first);
+    if (!found || begins.includes(found[0])) return [];
+    const inside = graph.next.map((to) => to.filter((one) => own.has(one)));
+    const isAgain = graph.reachable([first], inside, () => false).has(found[0]);
+    return isAgain || ends.some((end) => until(found[0]).has(end)) ? [] : [found];
+  }
+
+  /** It goes on, and leaves a register as it is. */
+  #keeps(graph: FlowGraph, node: number, register: string | undefined): boolean {
+    const { kind, address, length } = graph.steps[node] as FlowStep;
+    const code = this.#debug.elf.bytesAt(address, length);
+    return (
+      kind !== 'call' && code !== undefined && this.#arch.codeFlow?.writes?.(code, address, register ?? '') === false
+    );
+  }
+
+  /** Copies inside of one, but for those of atomics. */
+  #within({ die, host }: Copy): readonly Die[] {
+    const { at, into } = inlinedCopies(this.#debug);
+    const inside = [...at].filter((offset, i) => into[i] === host.offset && offset > die.offset);
+    return inside.flatMap((offset) => {
+      const other = this.#debug.die(offset);
+      return other && encloses(die, other) && !functionName(other).startsWith('core::sync::atomic::') ? [other] : [];
+    });
+  }
+
+  /** The instruction before one, if it alone leads there from before and leaves the address of its memory as it is. */
+  #beforeAccess(graph: FlowGraph, node: number): readonly [number, LockPlace] | undefined {
+    const [access, entry] = [graph.steps[node], graph.steps[node - 1]];
+    const place = access && this.#memoryAt(access);
+    const isOnlyWay =
+      entry?.kind === 'next' && graph.next[node - 1]?.length === 1 && graph.next[node - 1]?.[0] === node;
+    return place && isOnlyWay && this.#keeps(graph, node - 1, place.register) ? [node - 1, place] : undefined;
   }
 
   #memoryAt({ address, length }: FlowStep): MemoryOperand | undefined {
@@ -203,6 +249,13 @@ export class InlinedLocks {
     const { register, offset, isValue } = found;
     return isValue ? { register, offset: BigInt(offset) } : { register, offset: 0n, through: offset };
   }
+}
+
+/** The instructions of a copy, and where it is entered and left. */
+interface CopyNodes {
+  readonly own: ReadonlySet<number>;
+  readonly begins: readonly number[];
+  readonly ends: readonly number[];
 }
 
 interface Sites {
@@ -248,8 +301,12 @@ function standsFor(one: Copy, other: Copy): boolean {
 
 function isAround(outer: Copy, inner: Copy): boolean {
   if (outer === inner || outer.host.offset !== inner.host.offset || outer.die.offset >= inner.die.offset) return false;
-  const around = rangesOf(outer.die);
-  return rangesOf(inner.die).every(({ low, high }) => around.some((each) => each.low <= low && each.high >= high));
+  return encloses(outer.die, inner.die);
+}
+
+function encloses(outer: Die, inner: Die): boolean {
+  const around = rangesOf(outer);
+  return rangesOf(inner).every(({ low, high }) => around.some((each) => each.low <= low && each.high >= high));
 }
 
 /** The lock's address there, or the word that has to be read first. */

@@ -119,9 +119,10 @@ function pointerIn(where: ValuePlace): string | undefined {
 
 function onlyInlined(spec: ProbeSpec | undefined, unseen: readonly UnseenCopy[]): RsptraceError {
   const names = [...new Set(unseen.map(({ name }) => name))].slice(0, 3);
+  const around = [...new Set(unseen.map(({ into }) => `'fn:${into}'`))].slice(0, 3);
   const message = `'${spec?.text}': the compiler inlined every function that takes a lock (${names.join(', ')})`;
   return new RsptraceError('PROBE_INLINED', message, {
-    hint: `${unseen[0]?.name} in ${unseen[0]?.into}: ${unseen[0]?.reason}; build it without optimisation, or with '#[inline(never)]' at the lock's own functions`,
+    hint: `${unseen[0]?.name} in ${unseen[0]?.into}: ${unseen[0]?.reason}; probe the functions around (${around.join(', ')}), or build it without optimisation and without '#[inline(always)]' at the lock's own functions`,
   });
 }
 
