@@ -264,6 +264,19 @@ t.test('a hart has trampolines in a table that others have left, if it begins wi
   }
 });
 
+t.test(
+  'only what runs before paging is probed: that is said, and not only that the ELF may be another one',
+  async (t) => {
+    const { elf, command } = lateKernel(t, { early: 1, work: 1, isHigh: true });
+    const trace = join(scratchFolder(t), 'out.txt');
+    const { stderr } = await rsptrace('run', '-o', trace, '-p', 'fn:early', elf, '--', ...command).ended;
+    t.match(
+      stderr,
+      /no probe was hit: what runs before paging is on runs elsewhere, where no probe is; if they run later,/,
+    );
+  },
+);
+
 t.test('for people: one line', async (t) => {
   const { stdout } = await record(t, '--engine', 'target');
   t.match(

@@ -210,6 +210,8 @@ function reportLimits({ args, program }: Prepared, recording: Recorded, guest: G
   const isMoved = loadBias !== 0n;
   const where = isMoved ? `${hex(addr(loadBias))} above its own addresses` : 'where it is linked';
   const moves = isMoved ? ' A loader may take another place each time (aslr).' : '';
+  const isHigh = program.elf.segments.some(({ address }) => address >> 63n !== 0n);
+  const early = isHigh ? 'what runs before paging is on runs elsewhere, where no probe is; if they run later, ' : '';
   const whose = program.others.length === 0 ? `${basename(args.elf)}'s` : "a probe's own program's";
   note(
     unread > 0 && `${plural(unread, 'record')} were left when their time was over: ${wayOut}`,
@@ -224,7 +226,7 @@ function reportLimits({ args, program }: Prepared, recording: Recorded, guest: G
       (guest === undefined || guest.status !== null) &&
       `calls were open that return through trampolines, which read the time counter: the kernel may go on reading it (${openCounter.register}, on ${plural(openCounter.harts.length, 'hart')})`,
     isNeverSeen(recording) &&
-      `nothing of ${basename(args.elf)} was in the target's memory when it began, and no probe was hit: is it the ELF that runs there, loaded ${where}?${moves}`,
+      `nothing of ${basename(args.elf)} was in the target's memory when it began, and no probe was hit: ${early}is it the ELF that runs there, loaded ${where}?${moves}`,
     ...notesOnOthers(program, recording),
     foreignHits > 0 &&
       `other code than ${whose} came to its probes' addresses ${plural(foreignHits, 'time')}: it went on untouched and is not recorded, but each time costs a stop`,
