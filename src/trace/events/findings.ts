@@ -112,7 +112,7 @@ interface Watched {
 
 interface Found {
   kind: FindingKind;
-  root: RootRef;
+  task: Watched;
   future: FutureRef;
   place: { readonly file: string | undefined; readonly line: number | undefined };
   count: number;
@@ -152,7 +152,7 @@ export class Findings extends Fold {
         this.#ends(event);
         break;
       case 'poll-lost':
-        this.#tasks.delete(event.root);
+        this.#forget(event.root);
         break;
       case 'wake':
         this.#wakes(event);
@@ -171,15 +171,15 @@ export class Findings extends Fold {
    */
   all(rows: readonly TaskRow[], certainty: Certainty, numberOf: (root: RootRef) => number): Finding[] {
     const { seesWakes } = certainty;
-    for (const { root, woken } of this.#woken) if (woken !== undefined) this.#late(root, woken, this.#now);
+    for (const task of this.#woken) this.#late(task, this.#now);
     this.#woken.clear();
     const sure = [...this.#found.values()].flatMap((each) => {
-      const { kind, root } = each;
+      const { kind, task } = each;
       if (ABOUT_TIME.has(kind)) return this.#ownTime(each, certainty) ?? [];
-      const wakesKnown = seesWakes && (!this.#strayWakes || this.#tasks.get(root)?.isWakeable);
+      const wakesKnown = seesWakes && (!this.#strayWakes || task.isWakeable);
       return kind !== 'idle-polls' || wakesKnown ? each : [];
     });
-    const found = sure.map(({ kind, root, future, place, count, times, worst }): Finding => {
+    const found = sure.map(({ kind, task: { root }, future, place, count, times, worst }): Finding => {
       const { future: name, instance } = future;
       const at = place.file === undefined ? future : place;
       const where = { file: at.file ?? null, line: at.line ?? null };
@@ -188,7 +188,8 @@ export class Findings extends Fold {
       return { kind, ...who, ...where, count, times_ns: times, worst: size };
     });
     const stuck = this.#stuck.map((event) => ofStuck(event, event.root ? numberOf(event.root) : 0));
-    return [...found, ...ofRows(rows, this.#droppersByNumber(numberOf)), ...stuck].sort((a, b) => a.task - b.task);
+    const droppers = new Map([...this.#droppers].map(([root, by]) => [numberOf(root), by]));
+    return [...found, ...ofRows(rows, droppers), ...stuck].sort((a, b) => a.task - b.task);
   }
 
   /** Findings that are made of time, of which nothing is left without what tracing took. */
@@ -209,10 +210,6 @@ export class Findings extends Fold {
     return { ...found, count: own.length, times: own.slice(0, mostTimes).map(({ from }) => from), worst };
   }
 
-  #droppersByNumber(numberOf: (root: RootRef) => number): ReadonlyMap<number, string> {
-    return new Map([...this.#droppers].map(([root, by]) => [numberOf(root), by]));
-  }
-
   #begins(event: PollBegin): void {
     const task = this.#of(event.root);
     if (task.outermost) return;
@@ -221,7 +218,7 @@ export class Findings extends Fold {
     task.hasPanicked = false;
     task.hasWokenItself = false;
     task.inside = undefined;
-    if (task.woken !== undefined) this.#late(task.root, task.woken, event.time);
+    this.#late(task, event.time);
     task.isWanted = task.isNew || task.woken !== undefined;
     task.isNew = false;
     task.woken = undefined;
@@ -236,12 +233,12 @@ export class Findings extends Fold {
     if (time - begin.time >= this.#longPoll && !task.isLong) {
       // The innermost poll that takes so long is the one to look at: it ends first.
       task.isLong = true;
-      this.#add({ kind: 'long-poll', root, future, place: begin.state ?? future }, begin.time, time - begin.time);
+      this.#add({ kind: 'long-poll', task, future, place: begin.state ?? future }, begin.time, time - begin.time);
     }
     if (result === 'panicked' && !task.hasPanicked) {
       // The innermost one ends first.
       task.hasPanicked = true;
-      this.#add({ kind: 'panicked', root, future, place: begin.state ?? future }, begin.time, 0);
+      this.#add({ kind: 'panicked', task, future, place: begin.state ?? future }, begin.time, 0);
     }
     if (begin !== task.outermost) return;
     task.outermost = undefined;
@@ -251,16 +248,19 @@ export class Findings extends Fold {
     task.idle = isSame && !task.isWanted ? task.idle + 1 : 0;
     task.place = task.inside;
     const place = task.place ?? future;
-    const found = { root, future: root.future, place };
+    const found = { task, future: root.future, place };
     if (task.row >= selfWakesInRow) this.#add({ kind: 'self-wake-loop', ...found }, begin.time, task.row);
     if (task.idle >= idlePollsInRow) this.#add({ kind: 'idle-polls', ...found }, begin.time, task.idle);
+    // A waker of what is over may still be called: nobody need poll it.
+    if (isOfTask(event) && (result === 'ready' || result === 'panicked')) this.#forget(root);
+    // Woken in its own poll, it waits since that is over.
+    else if (task.woken !== undefined) task.woken = time;
   }
 
   #cancels(event: Cancelled): void {
     const task = event.root && this.#tasks.get(event.root);
     if (!task || task.root !== event.root || !isOfTask(event)) return;
-    this.#tasks.delete(task.root);
-    this.#woken.delete(task);
+    this.#forget(task.root);
     this.#droppers.set(task.root, dropperText(event));
   }
 
@@ -274,15 +274,24 @@ export class Findings extends Fold {
     this.#woken.add(task);
   }
 
-  /** A task was woken at one time, and not polled before another. */
-  #late(root: RootRef, woken: number, until: number): void {
-    const { future } = root;
-    if (until - woken >= longWait)
-      this.#add({ kind: 'woken-not-polled', root, future, place: future }, woken, until - woken);
+  /** Nothing more is known of a task, or it is gone. */
+  #forget(root: RootRef): void {
+    const task = this.#tasks.get(root);
+    if (task?.root !== root) return;
+    this.#tasks.delete(root);
+    this.#woken.delete(task);
   }
 
-  #add(what: Pick<Found, 'kind' | 'root' | 'future' | 'place'>, time: number, worst: number): void {
-    const key = `${what.kind} ${what.root.key} ${what.future.key}`;
+  /** A task is polled now, or never. */
+  #late(task: Watched, until: number): void {
+    const { future } = task.root;
+    const waited = until - (task.woken ?? until);
+    if (waited >= longWait)
+      this.#add({ kind: 'woken-not-polled', task, future, place: future }, until - waited, waited);
+  }
+
+  #add(what: Pick<Found, 'kind' | 'task' | 'future' | 'place'>, time: number, worst: number): void {
+    const key = `${what.kind} ${what.task.root.key} ${what.future.key}`;
     const known = this.#found.get(key);
     if (known) {
       known.count++;

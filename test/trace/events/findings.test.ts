@@ -127,6 +127,18 @@ t.test('a task that is woken, and that nobody polls', async (t) => {
   t.match(find(never), [{ kind: 'woken-not-polled', task: 1, count: 1, worst: 2e9 - 9 }], 'until the end');
   const soon = [...poll(0, 5), wake(10, root), ...poll(999_999_999, 1_000_000_000)];
   t.same(find(soon), []);
+  const later = poll(3e9, 3e9 + 1, { root: other });
+  const over = poll(20, 30, { to: returned, by: other });
+  t.same(find([...poll(0, 5), ...over, wake(40, root), ...later]), [], 'nobody polls what is over');
+  const [began] = over;
+  const lost = { ...began, type: 'poll-lost', time: nanos(30), begin: began } as TraceEvent;
+  t.same(find([...poll(0, 5), ...over.slice(0, 2), lost, ...later]), [], 'what becomes of it is not known');
+  const inPoll = [...poll(0, 2e9, { by: other }), ...poll(2e9 + 10, 2e9 + 20)];
+  t.same(
+    find(inPoll).filter(({ kind }) => kind !== 'long-poll'),
+    [],
+    'it was being polled',
+  );
 });
 
 t.test('a task that is dropped before it is ready, and one that is much larger than others', async (t) => {
