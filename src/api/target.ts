@@ -197,6 +197,7 @@ export class Target implements AsyncDisposable {
       ...(isTold ? { look: findStuck(logger, this.#options.runtimes ?? []) } : {}),
       ...{ session: this.session, program, logger, observer: handlerCalls, stays: true },
       ...this.#own?.known,
+      isShown: this.#asked.length > 0 || sink !== undefined,
       sink: tee([...file, ...(sink ? [sink] : []), handlerCalls]),
       signal: signal ? AbortSignal.any([signal, own]) : own,
       engine,

@@ -78,8 +78,8 @@ class PollsView implements RecordingWatcher {
   /** The exit status. */
   ends({ end, error, events, stops }: Recorded): number {
     // What came since the last line.
-    this.#look(stops);
-    if (this.#args.json && this.#number !== (this.#args.looks ?? 0) + 1) process.stdout.write(this.#json());
+    this.#look({ stops, undigested: 0 });
+    if (this.#args.json) process.stdout.write(this.#json());
     if (end === 'guest-ended') note('the target has ended');
     note(`${plural(events, 'event')}, ${plural(stops, 'stop')}`);
     if (error === undefined) return ExitCode.recorded;
@@ -99,16 +99,16 @@ class PollsView implements RecordingWatcher {
       await pause(Date.now() + interval, this.ending);
       await this.#app?.resumed();
       if (this.ending.aborted) return;
-      const { stops } = progress();
-      this.#look(stops);
+      this.#look(progress());
       if (this.#app) await this.#app.show(pollsContent(this.#shown as PollsShown));
       else process.stdout.write(this.#json());
       if (this.#number === looks) this.#stopper.abort();
     }
   }
 
-  #look(stops: number): void {
-    this.#shown = { ...this.#live.window(), target: this.#target(), stops, notes: this.#notes };
+  #look({ stops, undigested }: Pick<Progress, 'stops' | 'undigested'>): void {
+    const waiting = undigested;
+    this.#shown = { ...this.#live.window(), target: this.#target(), stops, waiting, notes: this.#notes };
     this.#number++;
   }
 
@@ -118,10 +118,10 @@ class PollsView implements RecordingWatcher {
   }
 
   #json(): string {
-    const { ns, events, stops, tasks, ended, notes } = this.#shown as PollsShown;
+    const { ns, events, stops, waiting, tasks, ended, notes } = this.#shown as PollsShown;
     return jsonLine({
       ...{ version: 1, program: this.#args.elf, look: this.#number, at: new Date().toISOString(), window_ns: ns },
-      ...{ events, stops, notes, ended, tasks: tasks.map(({ history: _, ...row }) => row) },
+      ...{ events, stops, waiting, notes, ended, tasks: tasks.map(({ history: _, ...row }) => row) },
     });
   }
 }

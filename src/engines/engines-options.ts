@@ -55,6 +55,8 @@ export interface EnginesOptions extends EnginePlanOptions {
   readonly log?: (() => InstallationLog | undefined) | undefined;
   /** A number of events ends the recording, so they are counted soon, although the target waits for that. */
   readonly isCounted?: boolean;
+  /** Somebody sees events as they come: records wait less for a core. */
+  readonly isShown?: boolean | undefined;
   readonly logger?: Logger;
 }
 

@@ -4,11 +4,13 @@ import { isRefusal } from '../base/refusal.js';
 import type { StopObserver } from '../calls/index.js';
 import {
   clearSlack,
+  DigestPace,
   type Drain,
   exitOf,
   LiveDrain,
   lastPlaces,
   readLastRecords,
+  restTimes,
   type Site,
   StoppedDrain,
   type TargetEngine,
@@ -62,7 +64,7 @@ export class Installed implements StopObserver {
    * meanwhile.
    */
   async begin(stops: StopEngine, onError: (thrown: unknown) => void): Promise<void> {
-    const { session, elf, nanosPerInstruction, isCounted = false, logger = silent } = this.#options;
+    const { session, elf, nanosPerInstruction, isCounted = false, isShown, logger = silent } = this.#options;
     const target = this.target;
     const { shared } = this.scratch;
     await this.#disarm(stops, target.patches.planted);
@@ -77,7 +79,12 @@ export class Installed implements StopObserver {
     } else {
       // The end of QEMU is seen at the wire.
       const onFailure = (thrown: unknown): void => (isClosed(thrown) ? undefined : onError(thrown));
-      this.#drain = new LiveDrain(target, onFailure, isCounted);
+      this.#drain = new LiveDrain(
+        target,
+        onFailure,
+        isCounted,
+        new DigestPace(restTimes[isShown ? 'shown' : 'recorded']),
+      );
     }
     this.#watchGuards(onError);
     await this.#placed.unwinder?.watch((place, then) => stops.points.intercept([place], then), onError);

@@ -11,8 +11,11 @@ import { readFileSync } from 'node:fs';
 const windowMs = 50;
 /** A thread on a machine with an idle core waits less than this share of the time in which it could run. */
 const longWait = 0.1;
-/** A rest lasts so many times as long as what it follows: while the target is recorded, and when it is left. */
-export const restTimes = { recorded: 15, left: 1 };
+/**
+ * A rest lasts so many times as long as what it follows: while the target is recorded, while somebody sees events as
+ * they come, and when the target is left.
+ */
+export const restTimes = { recorded: 15, shown: 1, left: 1 };
 
 /**
  * Whether this thread waits for a core often: then a target on this machine probably waits too. Linux counts for each

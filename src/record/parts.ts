@@ -91,6 +91,7 @@ function makeEngines(parts: Omit<Parts, 'engines' | 'log'>, log: () => Parts['lo
     nanosPerInstruction: watchesOf(program).length > 0 ? undefined : nanosPerInstruction,
     isRepeatable: counts?.nanosPerInstruction !== undefined && counts.sleeps === false,
     isCounted: options.maxEvents !== undefined,
+    isShown: options.isShown,
     stopsHarm: options.stopsHarm,
     letRun: options.letRun,
     isLossless: options.isLossless ?? false,

@@ -35,6 +35,8 @@ export interface RecordOptions {
   readonly timebaseHz?: number;
   /** Stop after this long, in milliseconds of the host. */
   readonly durationMs?: number;
+  /** Somebody sees events as they come, so they are worth more of the core while the target runs. */
+  readonly isShown?: boolean | undefined;
   /** Stop at the first hit at which this many events have been recorded. */
   readonly maxEvents?: number;
   /** Stop when the program reaches this address of its ELF. */

@@ -35,6 +35,7 @@ interface Polls {
   readonly busy: number;
 }
 interface PollsLook {
+  readonly waiting: number;
   readonly events: number;
   readonly notes: readonly string[];
   readonly tasks: readonly Polls[];
@@ -159,6 +160,17 @@ t.test('--polls: each poll of each task of a kernel, as the guest counts them it
   }
 });
 
+t.test('--polls -n: a line more has what came after the last screen', async (t) => {
+  const qemu = frozenGuest(t, 'rv-o0', ['-icount', 'shift=0']);
+  const words = ['--remote', qemu.socket, elfPath('rv-o0'), '--json', '-n', '1', '-i', '1ms'];
+  const { status, stdout, stderr } = await rsptrace('top', '--polls', ...words).ended;
+  t.equal(status, 0, stderr);
+  const looks = stdout.trimEnd().split('\n');
+  const { events, waiting } = JSON.parse(looks[1] ?? '{}') as PollsLook;
+  t.strictSame({ looks: looks.length, waiting }, { looks: 2, waiting: 0 });
+  t.match(stderr, new RegExp(`^rsptrace: ${events} events,`, 'm'), 'as the recording counts them');
+});
+
 t.test('where there is no terminal, one sentence says what there is', async (t) => {
   const { status, stdout, stderr } = await rsptrace('top', '--pid', String(process.pid)).ended;
   t.strictSame({ status, stdout }, { status: 2, stdout: '' });
@@ -240,7 +252,7 @@ t.test('the screen of --polls: what tasks do, and the process as it was', async 
   const { pid, process: running } = await waitingProgram(t, program, ['mt']);
   const terminal = new Terminal(t, 100, 24);
   terminal.keys(`${process.execPath} ${main} top --polls --pid ${pid} -i 200ms`, 'Enter');
-  const screen = await terminal.until(/ \d+ polls\/s in .* ms {2}\d+ events, 0 stops/);
+  const screen = await terminal.until(/ \d+ polls\/s in .* m?s {2}\d+ events/);
   t.match(screen, /^ *id {2}state +polls\/s {2}busy% +p99 +to poll {2}task +awaits at$/m);
   t.match(screen, /^ *\d+ {2}(?:waiting|running|ready) +\d+ +\d+\.\d/m);
   terminal.keys('Enter');

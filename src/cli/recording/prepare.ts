@@ -53,6 +53,8 @@ export interface Prepared {
   readonly until: Addr | undefined;
   /** The trace has records, and no events. */
   readonly isRaw: boolean;
+  /** Events are shown as they come. */
+  readonly isShown: boolean;
   /** One a kind of probe; none where there are no events. */
   readonly reports: readonly KindReport[];
   /** The same of each further program. */
@@ -134,6 +136,7 @@ async function prepareRecording(
     others,
     checker,
     isRaw,
+    isShown: into !== undefined,
     newest,
     room,
     sink: tee([newest ?? output, ...(checker ? [checker] : []), ...tables]),

@@ -117,12 +117,13 @@ function linesAbove(
 
 /** What the command line and the files that it names ask of a recording. */
 function askedOptions(
-  { args, plugins, logger, program, sink, given, until, room }: Prepared,
+  { args, plugins, logger, program, sink, given, until, room, isShown }: Prepared,
   hidden: SessionOptions['hidden'],
 ): Omit<RecordOptions, 'session'> {
   return {
     program,
     sink,
+    isShown,
     logger,
     clock: args.clock,
     timebaseHz: args.timebase,

@@ -10,6 +10,8 @@ import { selectable, styled, tableOf } from './screen.js';
 export interface PollsShown extends PollsWindow {
   readonly target: string;
   readonly stops: number;
+  /** Records that are not understood yet: what is shown is so much older. */
+  readonly waiting: number;
   /** How the probes are seen, and what is left out: a sentence each. */
   readonly notes: readonly string[];
 }
@@ -42,13 +44,14 @@ export function pollsContent(shown: PollsShown): Content<PollsItem> {
   };
 }
 
-function headLines({ target, tasks, ended, events, ns, stops, notes }: PollsShown, columns: number): string[] {
+function headLines({ target, tasks, ended, events, ns, stops, waiting, notes }: PollsShown, columns: number): string[] {
   const polls = tasks.reduce((sum, row) => sum + row.polls_per_s, 0);
   const counts = new Map<string, number>();
   for (const { state } of tasks) counts.set(state, (counts.get(state) ?? 0) + 1);
   const states = [...counts].map(([state, count]) => `${count} ${state}`).join(', ');
   const rate = ns === 0 ? 'no event' : `${Math.round(polls)} polls/s in ${timeText(ns)}`;
-  const first = `${target}  ${rate}  ${events} events, ${plural(stops, 'stop')}`;
+  const lag = waiting === 0 ? '' : `lags by ${plural(waiting, 'record')}  `;
+  const first = `${target}  ${lag}${rate}  ${events} events, ${plural(stops, 'stop')}`;
   const second = `${plural(tasks.length, 'task')}: ${states || 'none'}${ended > 0 ? `  and ${ended} ended` : ''}  ${notes.slice(0, notes[0]?.endsWith(':') ? 2 : 1).join(' ')}`;
   return [styled('bold', clipEnd(visible(first), columns)), clipEnd(visible(second), columns)];
 }
@@ -126,6 +129,7 @@ const help = [
   ...keysHelp,
   '',
   'Each poll is recorded, by code that was put into the target; when this ends it is taken out.',
+  'lags     records come faster than a core is free to understand them: the screen is older',
   'polls/s  busy%   of the time between the last two screens, up to the last event',
   'p99      the time that 99 of 100 polls so far did not exceed',
   'to poll  from a wake to the poll that it caused, on the average so far',
