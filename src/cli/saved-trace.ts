@@ -124,6 +124,7 @@ class CountingChoice implements Chosen {
   readonly note: Chosen['note'] = (name) => {
     const isChosen = this.#chosen.note(name) && this.#filter.condition === undefined;
     if (isChosen) this.count++;
+    else if (this.count === 0) this.names.add(name);
     return isChosen;
   };
 }

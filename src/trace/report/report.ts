@@ -218,14 +218,18 @@ function beginOf(event: AnyEnd): AnyBegin {
   return { ...event, type: 'poll-begin', state: undefined };
 }
 
-/** Waits: from a task's poll that is pending to its next one, by the innermost await of its own code. */
+/**
+ * Waits: from a task's poll that is pending to its next one, by the innermost await of its own code. A name chooses all
+ * waits inside the Futures that it names.
+ */
 function awaits(rows: Rows, chosen: Chosen | undefined, isFull: boolean): TraceSink {
   const since = new Map<RootRef, { readonly row: Row; readonly time: number }>();
   const rowOf = (end: PollEnd, at: AwaitPlace | undefined): Row | undefined => {
     const place = (at && awaitText(at)) ?? 'waiting';
     const whole = isFull ? wholeAwait(end) : undefined;
     const name = whole ?? at?.future ?? end.future.future;
-    if (chosen !== undefined && ![end.root.future.future, name, place].some(chosen.note)) return undefined;
+    const around = end.chain.map(({ future, typeName }) => future?.future ?? typeName);
+    if (chosen && ![end.root.future.future, ...around, name, place].some(chosen.note)) return undefined;
     const row = rows.of(whole ?? place, () => ({ name, file: at?.file, line: at?.line, inside: at?.inside }));
     row.calls++;
     return row;

@@ -115,6 +115,25 @@ t.test('a poll whose end shows no result was pending if the next one finds the F
   ]);
 });
 
+t.test('a name chooses the waits inside the Futures that it names', async (t) => {
+  const links = [futures[1], futures[2]].map((future) => ({ future, typeName: future.instance, address: undefined }));
+  const chain = links.map((link) => ({ ...link, state: suspend1 }));
+  const events = linked([
+    { type: 'poll-begin', ...of, time: nanos(0), state: undefined },
+    { type: 'poll-end', ...of, time: nanos(10), began: nanos(0), result: 'pending', state: suspend0, chain },
+    { type: 'poll-begin', ...of, time: nanos(40), state: suspend0 },
+    { type: 'poll-end', ...of, time: nanos(50), began: nanos(40), result: 'pending', state: suspend0, chain: [] },
+    { type: 'poll-begin', ...of, time: nanos(55), state: suspend0 },
+  ]);
+  const totals = ['a', 'b', 'c::d', 'e'].map((wanted) => {
+    const note = (name: string): boolean => name === wanted;
+    const report = reportBy('await', { begin: () => false, note });
+    tell(report, events);
+    return report.rows().reduce((sum, { total }) => sum + total, 0);
+  });
+  t.same(totals, [35, 30, 30, 0], 'of the root, on the way, the innermost, and of no Future');
+});
+
 t.test('a row a whole chain, where that was asked for', async (t) => {
   const file = '/h/.cargo/registry/src/index-1/tokio-1.54.1/src/sync/mutex.rs';
   const lock = { future: undefined, typeName: 'tokio::sync::Mutex::lock', address: undefined };
