@@ -7,9 +7,7 @@ import {
   type FutureFields,
   type FutureLocal,
   ITSELF,
-  KINDS,
-  ownFuture,
-  placeOf,
+  placeOfWait,
   type Task,
   taskName,
   type Wait,
@@ -24,20 +22,18 @@ import {
   leftOut,
   libraryName,
   macroOf,
-  type NodeCode,
   type NodeText,
-  ownTree,
   plural,
   shownFile,
   shownPlace,
   textLines,
   treeLines,
-  wholeTree,
   wrapped,
 } from '../text/index.js';
 import { formatValue, valueJson } from '../values/index.js';
 import { wantedJson, wantedLines } from './locks-wanted.js';
-import { alike, othersLines, waitersText } from './tasks-alike.js';
+import { alike, othersLines } from './tasks-alike.js';
+import { blockedLines, branchOf, leavesOf, threadText } from './tasks-blocked.js';
 
 /** What a report is made of. */
 export interface Shown {
@@ -129,10 +125,6 @@ export async function taskLines(shown: Pick<Shown, 'found' | 'fields' | 'width'>
   return (await branchShown(shown, task, branchOf(task, true))).lines;
 }
 
-function branchOf(task: AwaitNode, isFull = false): Branch<AwaitNode> {
-  return isFull ? wholeTree(task) : ownTree(task, codeOf);
-}
-
 /** `key`: the same for tasks that differ in nothing but their numbers, addresses, and times when timers are due. */
 async function branchShown(
   { found, fields, width = Number.POSITIVE_INFINITY }: Pick<Shown, 'found' | 'fields' | 'width'>,
@@ -147,9 +139,9 @@ async function branchShown(
   };
   await read(branch);
   const textOf = (each: Branch<AwaitNode>, isAny = false): NodeText => {
-    const { node, hidden, isOwn } = each;
+    const { node } = each;
     const thread = node === task ? found.blockedIn(node) : undefined;
-    const all = (isOwn ? [node, ...hidden] : [node]).flatMap((leaf) => waitsAt.get(leaf) ?? []);
+    const all = leavesOf(each).flatMap((leaf) => waitsAt.get(leaf) ?? []);
     const waits = isAny ? all.map((wait) => (wait.kind === 'timer' ? { ...wait, detail: undefined } : wait)) : all;
     return {
       ...nodeText(each, isAny ? { width: Number.POSITIVE_INFINITY, at: '' } : { width, at: `  @${hex(node.address)}` }),
@@ -165,8 +157,11 @@ async function branchShown(
 
 /** Who waits for whom. */
 export function blockedText(shown: Shown): string {
-  const { found, wanted } = shown;
-  return textLines([...blockedLines(found), ...findingsText(found), ...wantedLines(wanted), summary(shown)]);
+  const { found, wanted, isFull, width = Number.POSITIVE_INFINITY } = shown;
+  const { lines, left } = blockedLines(found, isFull);
+  const note = left === 0 ? '' : `; ${plural(left, 'wait')} of libraries left out: --full shows them`;
+  const last = wrapped(`${summary(shown)}${note}`, width, '  ');
+  return textLines([...lines, ...findingsText(found), ...wantedLines(wanted), ...last]);
 }
 
 function summary({ found, stoodMs, mayHaveHeap }: Shown): string {
@@ -216,10 +211,6 @@ function factsText(task: Task, without: readonly string[]): string {
   return facts.length === 0 ? '' : `  [${task.runtime}: ${facts.join(', ')}]`;
 }
 
-function codeOf({ future, typeName, state }: AwaitNode): NodeCode {
-  return { name: future?.future ?? typeName, file: state?.file, declared: future?.file };
-}
-
 /** `labkern::work::level3  Suspend1 at /labkern/src/work.rs:50  @0x8020a0c0`. */
 function nodeText(
   { node, inside, isDirect, isOwn }: Branch<AwaitNode>,
@@ -241,41 +232,6 @@ function localText({ name, value }: FutureLocal): string {
   return `${name} = ${formatValue(value)}`;
 }
 
-/**
- * A line for each wait that another task can end, with all tasks that wait so at one place. Waits of those that could
- * end one have a line too. Then come the others, by what they wait for.
- */
-function blockedLines({ tasks, blocking, waits, blockedIn }: FoundTasks): string[] {
-  const lines: string[] = [];
-  const waiters: { readonly task: Task; readonly place: string | undefined; readonly text: string }[] = [];
-  const enders = new Set([...waits.values()].flat().flatMap((wait) => wait.enders.map(({ task }) => task)));
-  const others = new Map<string, number>();
-  const count = (what: string): void => void others.set(what, (others.get(what) ?? 0) + 1);
-  for (const task of [...tasks, ...blocking]) {
-    const all = waits.get(task) ?? [];
-    const thread = blockedIn(task);
-    if (thread) {
-      lines.push(`${taskName(task)} ${threadText(thread)}`);
-      continue;
-    }
-    for (const wait of all) {
-      if (wait.how === undefined && !enders.has(task)) count(KINDS[wait.kind] ?? wait.kind);
-      else waiters.push({ task, place: placeOf(task, [...wait.above].reverse()), text: waitText(wait) });
-    }
-    if (all.length === 0) count('something else');
-  }
-  const groups = alike(waiters, ({ task, place, text }) => [task.facts.name, ownFuture(task), place, text].join('\n'));
-  lines.push(...groups.map((group) => waitersText(group, group.shown.place, group.shown.text)));
-  const rest = [...others].map(([what, number]) => `${number} for ${what}`);
-  return rest.length === 0 ? lines : [...lines, `others wait: ${rest.join(', ')}`];
-}
-
-/** `blocks its thread in std::sync::Mutex::lock at src/main.rs:40`. */
-function threadText({ inside, own }: CodePlace): string {
-  const at = own?.file === undefined ? '' : ` at ${shownPlace(own.file, own.line)}`;
-  return `blocks its thread${inside === undefined ? '' : ` in ${inside}`}${at}`;
-}
-
 function threadJson({ inside, own }: CodePlace): object {
   const place = { function: own?.function ?? null, file: own?.file ?? null, line: own?.line ?? null };
   return { inside: inside ?? null, ...place };
@@ -294,7 +250,7 @@ function deadlockText({ cycle, behind, likely }: Deadlock<Task>): string[] {
     const next = cycle[(i + 1) % cycle.length]?.task ?? task;
     const how =
       wait.how === undefined ? '' : wait.how === ITSELF ? ` ${shortName(next)}` : `, ${wait.how} ${shortName(next)}`;
-    return `  ${taskName(task, placeOf(task, [...wait.above].reverse()))} waits for ${whatText(wait)}${how}`;
+    return `  ${taskName(task, placeOfWait(task, wait))} waits for ${whatText(wait)}${how}`;
   });
   const head = cycle.length === 1 ? 'a task waits for itself' : `${cycle.length} tasks wait for each other`;
   const word = likely ? 'likely ' : '';

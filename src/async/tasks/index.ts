@@ -11,6 +11,17 @@ export { type HeaderFacts, type HeaderTasks, headerRuntime } from './runtimes/he
 export { runtimes, search } from './runtimes/index.js';
 export { type AddressRange, merged, type Snapshot, takeSnapshot } from './snapshot.js';
 export { taskPlaces } from './task-places.js';
-export { awaitOf, ITSELF, KINDS, ownFuture, placeOf, stuckTasks, taskName, waitText, whatText } from './wait-text.js';
+export {
+  awaitOf,
+  ITSELF,
+  KINDS,
+  ownFuture,
+  placeOf,
+  placeOfWait,
+  stuckTasks,
+  taskName,
+  waitText,
+  whatText,
+} from './wait-text.js';
 export type { Ender, Wait } from './waits.js';
 export { type FoundWaker, wakersInto } from './wakers.js';

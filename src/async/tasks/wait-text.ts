@@ -91,9 +91,8 @@ export function taskName(task: Task, place = placeOf(task)): string {
 
 /** The name of its first Future in the program's own code. */
 export function ownFuture(task: AwaitNode): string {
-  const nodes = chain(task);
-  const isOwn = ownFilesOf(nodes);
-  const own = nodes.find(({ future }) => isOwn(future?.file)) ?? task;
+  const { chain, isOwn } = ownCode(task);
+  const own = chain.find(({ future }) => isOwn(future?.file)) ?? task;
   return own.future?.future ?? own.typeName;
 }
 
@@ -103,26 +102,39 @@ export function placeOf(task: Task, nodes?: readonly AwaitNode[]): string | unde
   return file === undefined ? undefined : shownPlace(file, line);
 }
 
-/** The same, as a file and a line. */
+/** Where a task waits so: in the program's own code around the wait; where a library waits by itself, in that. */
+export function placeOfWait(task: Task, { node, above }: Pick<Wait<Task>, 'node' | 'above'>): string | undefined {
+  const around = [...above].reverse();
+  const { file, line } = [...around, node].findLast(({ state }) => state?.file !== undefined)?.state ?? {};
+  return placeOf(task, around) ?? (file === undefined ? undefined : shownPlace(file, line));
+}
+
+/** The same of a task, as a file and a line. */
 export function awaitOf(
   task: Task,
-  nodes: readonly AwaitNode[] = chain(task),
+  nodes?: readonly AwaitNode[],
 ): { readonly file: string | undefined; readonly line: number | undefined } | undefined {
-  const isOwn = ownFilesOf(chain(task));
-  const own = nodes.findLast(({ state }) => isOwn(state?.file))?.state;
+  const { chain, isOwn } = ownCode(task);
+  const among = nodes ?? chain;
+  const own = among.findLast(({ state }) => isOwn(state?.file))?.state;
   // A macro's await lies in the macro's file.
-  return own ?? nodes.findLast(({ future }) => isOwn(future?.file))?.future;
+  return own ?? among.findLast(({ future }) => isOwn(future?.file))?.future;
 }
 
-function ownFilesOf(nodes: readonly AwaitNode[]): (file: string | undefined) => boolean {
-  return ownFiles(nodes.flatMap(({ future, state }) => [future?.file, state?.file]));
-}
-
-/** From a Future to the end of what it awaits, by the first branch of each. */
-function chain(node: AwaitNode): AwaitNode[] {
-  const nodes = [node];
-  for (let at = node.awaits[0]; at !== undefined; at = at.awaits[0]) nodes.push(at);
-  return nodes;
+/** Whose code a task is; and it to the end of what it awaits, by the first branch with the program's own code. */
+function ownCode(task: AwaitNode): {
+  readonly chain: readonly AwaitNode[];
+  readonly isOwn: (file: string | undefined) => boolean;
+} {
+  const files = (node: AwaitNode): (string | undefined)[] => [
+    ...[node.future?.file, node.state?.file],
+    ...node.awaits.flatMap(files),
+  ];
+  const isOwn = ownFiles(files(task));
+  const chain = [task];
+  for (let at: AwaitNode | undefined = task; at; at = at.awaits.find((each) => files(each).some(isOwn)) ?? at.awaits[0])
+    if (at !== task) chain.push(at);
+  return { chain, isOwn };
 }
 
 /** The tasks that will not be polled again, as memory shows: those of deadlocks, each once, and lost wakes. */

@@ -60,7 +60,7 @@ export interface Finding {
   readonly wait?: string;
 }
 
-/** What a recording can be certain of. What it is not certain of is left out. */
+/** What a recording is certain of: all else is left out. */
 interface Certainty extends Disturbance {
   /** Times are the program's own, because no probe stopped it. */
   readonly isTimed: boolean;
@@ -174,10 +174,9 @@ export class Findings extends Fold {
     for (const task of this.#woken) this.#late(task, this.#now);
     this.#woken.clear();
     const sure = [...this.#found.values()].flatMap((each) => {
-      const { kind, task } = each;
-      if (ABOUT_TIME.has(kind)) return this.#ownTime(each, certainty) ?? [];
-      const wakesKnown = seesWakes && (!this.#strayWakes || task.isWakeable);
-      return kind !== 'idle-polls' || wakesKnown ? each : [];
+      if (ABOUT_TIME.has(each.kind)) return this.#ownTime(each, certainty) ?? [];
+      const wakesKnown = seesWakes && (!this.#strayWakes || each.task.isWakeable);
+      return each.kind !== 'idle-polls' || wakesKnown ? each : [];
     });
     const found = sure.map(({ kind, task: { root }, future, place, count, times, worst }): Finding => {
       const { future: name, instance } = future;
