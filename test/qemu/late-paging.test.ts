@@ -241,17 +241,18 @@ t.test('firmware in the same ELF, which never pages, reaches the trampolines too
 
 const late = { calls: 3000, seen: 7 };
 
-t.test('a hart that starts late runs what is not patched, until it runs where the kernel is linked', async (t) => {
-  const kernel = secondHartKernel(t, 'riscv64', late);
-  const probes = ['shared', 'paging', 'work'];
-  const { stdout, stderr, counted } = await recordCounted(t, kernel, probes, ['--json', '--duration', '20s']);
-  // Each hart calls `shared` once where it is loaded, which no probe sees.
-  t.same(counted, [late.seen + 2, 2 * late.calls], `what the kernel has counted; ${stderr.slice(-300)}`);
-  const output = JSON.parse(stdout) as Recording;
-  t.same(callsOf(output), { shared: late.seen, work: 2 * late.calls });
-  const engines = Object.fromEntries(output.probes.map(({ function: name, engine }) => [name, engine]));
-  t.same(engines, { shared: 'stop', paging: 'stop', work: 'target' });
-});
+for (const arch of usually(['riscv64', 'aarch64'] as const, (one) => one === 'riscv64'))
+  t.test(`${arch}: what a hart that starts late runs where it is loaded is not patched`, async (t) => {
+    const kernel = secondHartKernel(t, arch, late);
+    const probes = ['shared', 'paging', 'work'];
+    const { stdout, stderr, counted } = await recordCounted(t, kernel, probes, ['--json', '--duration', '20s']);
+    // Each hart calls `shared` once where it is loaded, which no probe sees.
+    t.same(counted, [late.seen + 2, 2 * late.calls], `what the kernel has counted; ${stderr.slice(-300)}`);
+    const output = JSON.parse(stdout) as Recording;
+    t.same(callsOf(output), { shared: late.seen, work: 2 * late.calls });
+    const engines = Object.fromEntries(output.probes.map(({ function: name, engine }) => [name, engine]));
+    t.same(engines, { shared: 'stop', paging: 'stop', work: 'target' });
+  });
 
 t.test('a hart has trampolines in a table that others have left, if it begins with it, or waits there', async (t) => {
   for (const isEarly of [false, true]) {

@@ -203,30 +203,36 @@ export function lateKernel(
   return { elf, command: ['qemu-system-riscv64', '-M', 'virt', '-nographic', '-nic', 'none', '-kernel', elf] };
 }
 
+const secondHart = {
+  riscv64: {
+    tools: ['riscv64-linux-gnu-', '-march=rv64imac_zicsr'],
+    script: 'riscv64.ld',
+    machine: ['qemu-system-riscv64', '-M', 'virt', '-nographic', '-nic', 'none'],
+  },
+  aarch64: { tools: ['aarch64-linux-gnu-'], script: 'aarch64.ld', machine: armMachine },
+  x86_64: { tools: [''], script: 'tables-x86_64.ld', machine: ['qemu-system-x86_64', ...exit, '-nographic'] },
+};
+
 /**
- * Assembles `kernels/second-ARCH.s`, whose second hart starts when the first one has turned to its last table: on riscv64
- * where it is loaded, on x86_64 with the first table. `isEarly`: it starts before, and waits.
+ * Assembles `kernels/second-ARCH.s`, whose second hart starts when the first one has turned to its last table: where it is
+ * loaded, on x86_64 with the first table. `isEarly`: it starts before, and waits.
  */
 export function secondHartKernel(
   t: { teardown: (fn: () => void) => void },
-  arch: 'riscv64' | 'x86_64',
+  arch: keyof typeof secondHart,
   { calls, seen, isEarly = false }: { readonly calls: number; readonly seen: number; readonly isEarly?: boolean },
 ): PagingKernel {
   const folder = scratchFolder(t);
   const [elf, object] = [join(folder, 'kernel.elf'), join(folder, 'kernel.o')];
-  const isRiscv = arch === 'riscv64';
+  const { tools, script, machine } = secondHart[arch];
+  const [prefix, ...isa] = tools;
   const symbols = Object.entries({ CALLS: calls, SEEN: seen, EARLY: Number(isEarly), BASE: NEAR_BASE });
   const defined = symbols.flatMap(([name, value]) => ['--defsym', `${name}=${value}`]);
-  const [prefix, isa] = isRiscv ? ['riscv64-linux-gnu-', ['-march=rv64imac_zicsr']] : ['', []];
   // The assembler's own debug info says that these functions take no arguments.
   const source = ['-g', '-I', sources, ...isa, ...defined, join(sources, `second-${arch}.s`)];
   execFileSync(`${prefix}as`, [...source, '-o', object]);
-  const quiet = ['--no-warn-rwx-segments', '--no-warn-mismatch'];
-  const script = join(sources, isRiscv ? 'riscv64.ld' : 'tables-x86_64.ld');
-  execFileSync(`${prefix}ld`, [...quiet, '--defsym', `BASE=${NEAR_BASE}`, '-T', script, object, '-o', elf]);
-  const machine = isRiscv
-    ? ['qemu-system-riscv64', '-M', 'virt', '-nographic', '-nic', 'none']
-    : ['qemu-system-x86_64', ...exit, '-nographic'];
+  const quiet = ['--no-warn-rwx-segments', '--no-warn-mismatch', '--defsym', `BASE=${NEAR_BASE}`];
+  execFileSync(`${prefix}ld`, [...quiet, '-T', join(sources, script), object, '-o', elf]);
   return { elf, command: [...machine, '-smp', '2', '-kernel', elf] };
 }
 
