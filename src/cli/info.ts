@@ -86,7 +86,12 @@ function json(path: string, read: TraceRead, tally: EventTally): object {
     arch: about.arch,
     process: about.isProcess ?? false,
     harts: tally.harts,
-    clock: { name: clock.name, resolution_ns: clock.resolutionNs, guest: clock.guest },
+    clock: {
+      name: clock.name,
+      resolution_ns: clock.resolutionNs,
+      guest: clock.guest,
+      of_records: recording?.recordsClock ?? null,
+    },
     stub: recording?.stub ?? null,
     end: recording?.end ?? null,
     from_ns: tally.first ?? 0,
@@ -120,7 +125,9 @@ function text(path: string, read: TraceRead, tally: EventTally): string {
   const { info: about, facts } = read;
   const { recording } = facts ?? {};
   const { clock } = about;
-  const clockText = `${clock.name}, ${clock.guest ? "the guest's own" : "not the guest's own"}, ${clock.resolutionNs} ns a tick`;
+  const whose = clock.guest ? "the guest's own" : "not the guest's own";
+  const records = recording?.recordsClock && `${recording.recordsClock}, the guest's own; that of stops is `;
+  const clockText = `${records ?? ''}${clock.name}, ${whose}, ${clock.resolutionNs} ns a tick`;
   const events = [...tally.counts].map(([type, count]) => `${count} ${type}`).join(', ');
   const lines: [string, string][] = [
     ['trace', path],

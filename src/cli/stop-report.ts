@@ -105,7 +105,7 @@ export function stopReport(recording: Recording, situation: EngineSituation): st
   if (!stopped && summary.partly.length === 0) return [];
   const cost = stopped ? `; ${stopCostText(recording, situation)}` : '';
   const advice = adviceOnStops(summary, recording.refusal, situation);
-  const isMixed = summary.stopping > 0 && (recording.stopsBeside ?? 0) > 0;
+  const isMixed = summary.stopping > 0 && (recording.stopsBeside ?? 0) > 0 && recording.leak === undefined;
   return [
     `${engineSentence(summary)}${cost}`,
     ...(isMixed ? ['  times of calls that such a stop is in are too long, by up to milliseconds a stop'] : []),
@@ -176,7 +176,7 @@ export function ownTimeJson(own: OwnTime | undefined): object {
   return { own_time: { least_ns: own.leastNs, most_ns: own.mostNs, total_ns: own.totalNs } };
 }
 
-/** For `--json`: what stops have added to the guest's clock; nothing where anything was recorded without them. */
+/** For `--json`: what stops have added to the guest's clock; nothing where only the times of some probes have it. */
 export function leakJson(leak: StopLeak | undefined): object {
   if (!leak) return {};
   const { totalNs, perStopNs, measured, stops, rest } = leak;

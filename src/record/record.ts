@@ -176,6 +176,7 @@ function factsOf(run: Run, missing: number): RecordingFacts {
     foreignHits: connection.foreignHits,
     neverLoaded: run.notLoaded,
     tailLost: engines.results.tailLost,
+    ...(run.recordsClock === undefined ? {} : { recordsClock: run.recordsClock }),
     ...(rest === undefined || rest === 'tick' ? {} : { timesAtMost: rest.why }),
     ...(stopsBeside > 0 ? { stopsBeside } : {}),
     ...(!engines.onlyStops && stopsBeside === 0 && tracers.counting.stoppedAt.length > 0
@@ -206,7 +207,7 @@ function summarize(run: Run, { ram, ended, missing, unread, clock, stoodMs, host
   const tallies = tracers.kinds.flatMap(({ counts }) => counts?.rows() ?? []);
   return {
     end: stopping.reason,
-    clock,
+    ...{ clock, recordsClock: run.recordsClock },
     isProcess: target.isProcess,
     loadBias: target.program.elf.loadBias,
     ...{ hartsUnseen: target.unseen, hartsInTurn: target.inTurn },

@@ -154,6 +154,8 @@ export interface Recording extends Progress, EnginesChosen {
   readonly hurdles: readonly Hurdle[];
   readonly end: 'guest-ended' | 'until' | 'panicked' | 'duration' | 'max-events' | 'interrupted' | 'failed';
   readonly clock: ClockInfo;
+  /** See `RecordingFacts`. */
+  readonly recordsClock: string | undefined;
   /** How far the program was loaded from its own addresses. */
   readonly loadBias: bigint;
   /** Harts of the machine that its stub does not list, so that they were not traced. */

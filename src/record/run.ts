@@ -17,6 +17,7 @@ import { addressesOf, isLoadedAlike, systemCallsOf, watchesOf } from './program.
 import { QuietWatch } from './quiet.js';
 import type { Progress, RecordOptions } from './recording.js';
 import { LoggedTracer } from './recording-log.js';
+import { leakOfTraps } from './trace-clock.js';
 import { allCalls } from './tracers.js';
 import type { Verified } from './verify.js';
 
@@ -55,10 +56,18 @@ export class Run {
     };
   }
 
-  /** What stops have added to the clock; undefined if anything was recorded without them. */
+  /** What stops have added to the clock; undefined if only the times of some probes have it. */
   get leaked(): StopLeak | undefined {
+    const { engines, clock, tracers } = this.parts;
+    if (engines.onlyStops) return clock.leaked;
+    const isAnywhere = engines.stopsBeside > 0 && tracers.kinds.some(({ crossings }) => crossings !== undefined);
+    return isAnywhere ? leakOfTraps : undefined;
+  }
+
+  /** See `RecordingFacts`. */
+  get recordsClock(): string | undefined {
     const { engines, clock } = this.parts;
-    return engines.onlyStops ? clock.leaked : undefined;
+    return engines.results.all.records > 0 ? clock.ofRecords : undefined;
   }
 
   /** Deferred probes, by name. */

@@ -32,6 +32,16 @@ const UNMEASURED: UnknownRest = {
   wayOut: 'use probes that need no stops',
 };
 
+/** Where a trap stops the target in the midst of whatever runs without stops. */
+export const leakOfTraps: StopLeak = {
+  ...{ totalNs: 0, perStopNs: 0, measured: 0, stops: 0 },
+  rest: {
+    perStopNs: undefined,
+    why: 'a stop at a trap may be in any of them, and what it adds is not measured beside probes without stops',
+    wayOut: 'leave traps and system calls out, or take the functions that handle them (fn:)',
+  },
+};
+
 /** What the recording has to do with the counter that trampolines read. */
 interface CounterWishes {
   /** Whether there may be trampolines that read it. */
@@ -51,6 +61,7 @@ export class TraceClock {
   #leak: ClockLeak | undefined;
   readonly #gate: CounterGate;
   readonly #counter: CounterWishes;
+  #ofRecords: string | undefined;
 
   constructor(options: RecordOptions, target: Verified, connection: Pick<Connection, 'ranNs'>, counter: CounterWishes) {
     this.#options = options;
@@ -63,6 +74,11 @@ export class TraceClock {
   /** The trace's description of it; undefined before the first stop. */
   get info(): ClockInfo | undefined {
     return this.#steady?.info;
+  }
+
+  /** The guest's counter that records have their times from, where stops have another clock. */
+  get ofRecords(): string | undefined {
+    return this.#ofRecords;
   }
 
   /** The clock of the first connection, once it was found. */
@@ -150,8 +166,10 @@ export class TraceClock {
       });
     const calibration = arch.probeCode?.calibration;
     const steady = this.#steady;
-    if (calibration && steady)
+    if (calibration && steady) {
+      if (!steady.info.guest) this.#ofRecords = calibration.name;
       return counterScale({ session, arch, calibration, clock: steady, lastTime: this.#counter.now }, at);
+    }
     const { clock = 'auto', nanosPerInstruction, timebaseHz = defaultTimebaseHz } = this.#options;
     // Trampolines read the time CSR, which would trap on a hart that has none.
     if (!this.#target.isProcess && steady?.info.guest === false && clock === 'auto') {

@@ -11,6 +11,7 @@ const at = addr(0x9000);
 const clock: ClockReader = { info: { name: 'none', resolutionNs: 1, guest: true }, request: () => () => 5000 };
 const arch = { pc: 'pc', breakpointKind: () => 4 } as unknown as Architecture;
 const calibration: CounterCalibration = {
+  name: 'counter',
   referenceHz: 1000,
   reference: async () => 0,
   code: (at) => ({ bytes: new Uint8Array(12), breakpoint: addOffset(at, 8) }),

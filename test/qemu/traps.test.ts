@@ -15,6 +15,7 @@ interface TrapRow {
   readonly calls: number;
   readonly lost: number;
   readonly total_ns: number;
+  readonly times_at_most?: true;
 }
 
 interface Traps extends Recording {
@@ -83,6 +84,9 @@ t.test('one kind of traps is asked for with functions of the kernel', async (t) 
   t.equal(alone, null, 'others return too');
   const dispatch = lab.stats.get('kernel:dispatch')?.calls;
   t.match(functions, [{ function: /dispatch$/, calls: dispatch }], 'functions have rows of their own');
+  // One system call does not return.
+  const isBound = [...traps, ...functions].flatMap((row) => (row.calls > row.lost ? [row.times_at_most] : []));
+  t.same(isBound, [true, true], 'a trap stops in the midst of calls that need no stop');
 });
 
 t.test('what cannot be is an error', async (t) => {

@@ -1,7 +1,7 @@
 /** What a recording says with `--json`, as far as tests look at it. */
 export interface Recording {
   readonly trace: string;
-  readonly clock: { readonly name: string };
+  readonly clock: { readonly name: string; readonly guest: boolean; readonly of_records: string | null };
   readonly end: string;
   readonly guest_exit: string;
   readonly events: number;

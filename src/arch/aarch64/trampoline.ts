@@ -43,6 +43,7 @@ const hops = hopsOf<Assembler>({
 
 /** The processor says how fast its counter is; no stub gives its value. The code runs for two instructions, at EL1. */
 const calibration: CounterCalibration = {
+  name: 'aarch64-cntvct',
   referenceHz: 1,
   reference: async () => 0,
   code(at: Addr) {

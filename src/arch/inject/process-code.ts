@@ -5,6 +5,8 @@ import type { HartSource } from './record-parts.js';
 
 /** Code that counts a counter of unknown rate against a timer of known rate. It runs once at a stop, on one hart. */
 export interface CounterCalibration {
+  /** As a trace names the clock. */
+  readonly name: string;
   /** Ticks of the timer per second. */
   readonly referenceHz: number;
   /** Where the machine has the timer; undefined if it has none. Asked through the stub's own commands. */

@@ -38,6 +38,7 @@ const waitTicks = Math.round(PM_HZ / 200);
  *             nop                                  the breakpoint
  */
 const calibration: CounterCalibration = {
+  name: 'x86-tsc',
   referenceHz: PM_HZ,
   reference: pmTimerPort,
   code(at: Addr, pmPort: number) {

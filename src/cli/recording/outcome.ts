@@ -137,16 +137,19 @@ function unrecordedLines({ gaps }: Recording): string[] {
 }
 
 function closingLine(recording: Recording, isRaw: boolean): string {
-  const { events, records, stops, missing, guestNs, hostMs, clock, end, gaps } = recording;
+  const { events, stops, missing, guestNs, hostMs, clock, end, gaps } = recording;
   const broken = gaps.filter(({ why }) => why === undefined);
   const unseen = broken.reduce((sum, { from_ns, to_ns }) => sum + to_ns - from_ns, 0);
   const gapNote =
     broken.length === 0 ? '' : `; ${plural(broken.length, 'gap')} of ${timeText(unseen)} where the link was broken`;
-  const clockNote = clock.guest ? `clock ${clock.name}` : `clock ${clock.name}: the host's, while the target ran`;
+  const host = `${clock.name}: the host's, while the target ran`;
+  const records = recording.recordsClock && `clock ${recording.recordsClock}; that of stops is ${host}`;
+  const clockNote = clock.guest ? `clock ${clock.name}` : (records ?? `clock ${host}`);
   const why = end === 'guest-ended' ? '' : `; ended by ${endTexts[end] ?? end.replace('-', ' ')}`;
   const own = recording.ownTime && events > 0 ? ` (${ownTimeText(recording.ownTime)})` : '';
   // From the first event to the last.
-  const whose = clock.guest ? 'guest' : 'running';
+  const isGuests = clock.guest || (recording.recordsClock !== undefined && recording.stopsBeside === 0);
+  const whose = isGuests ? 'guest' : 'running';
   const guestTime = events > 0 && !isRaw ? `${(guestNs / 1e6).toFixed(3)} ms of ${whose} time${own} ` : '';
   const times = `${guestTime}in ${(hostMs / 1e3).toFixed(1)} s`;
   const resetNote = recording.resets > 0 ? `; ${plural(recording.resets, 'reset')}` : '';
@@ -161,7 +164,7 @@ function closingLine(recording: Recording, isRaw: boolean): string {
   const out = leftOut.length - off - refused;
   const left = out === 1 ? '1 probe is left out, since it' : `${out} probes are left out, since they`;
   const outNote = out > 0 ? `; ${left} would stop the target (--json says why)` : '';
-  const counted = isRaw ? plural(records, 'record') : plural(events, 'event');
+  const counted = isRaw ? plural(recording.records, 'record') : plural(events, 'event');
   return `${counted}, ${plural(stops, 'stop')}, ${times}, ${clockNote}${gapNote}${resetNote}${missingNote}${neverNote}${outNote}${refusedNote}${offNote}${why}`;
 }
 
@@ -298,7 +301,7 @@ function recordingJson(prepared: Prepared, recording: Recorded, guest: Guest | u
     trace: args.output,
     older_trace: older ?? null,
     settings: args.settings ?? null,
-    clock: { name, resolution_ns: resolutionNs, guest: guestClock },
+    clock: { name, resolution_ns: resolutionNs, guest: guestClock, of_records: recording.recordsClock ?? null },
     end: recording.end,
     guest_exit: guest?.exit ?? stopText(recording.stop),
     events: isRaw ? null : recording.events,

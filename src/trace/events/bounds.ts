@@ -43,7 +43,7 @@ export function leftOutText(probes: readonly ProbeFact[]): string | undefined {
 /** A sentence for people; undefined if there is nothing to say. */
 export function extraStopsText(facts: TraceFacts | undefined): string | undefined {
   const count = facts?.recording?.stopsBeside;
-  if (facts === undefined || count === undefined) return undefined;
+  if (facts === undefined || count === undefined || facts.recording?.timesAtMost !== undefined) return undefined;
   const names = [...new Set(facts.probes.filter(({ engine }) => engine === 'stop').map(({ name }) => name))];
   const where = names.length === 0 ? '' : ` (${someOf(names)})`;
   return `${plural(count, 'stop')} beside probes that need none${where}: times of calls that a stop is in are too long, by up to milliseconds a stop`;

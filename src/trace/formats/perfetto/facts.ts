@@ -69,6 +69,7 @@ const recordingNotes: readonly Note<RecordingFacts>[] = [
   ['never_loaded', 'neverLoaded', 'list'],
   ['tail_lost', 'tailLost', 'flag'],
   ['left_out', 'leftOut', 'number'],
+  ['records_clock', 'recordsClock', 'text'],
   ['times_at_most', 'timesAtMost', 'text'],
   ['stops_beside', 'stopsBeside', 'number'],
   ['stopped_at', 'stoppedAt', 'list'],
