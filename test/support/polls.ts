@@ -10,7 +10,6 @@ import type { Recording } from './recording.js';
 
 export interface PollsOutput extends Recording {
   readonly version: number;
-  readonly clock: { readonly name: string; readonly guest: boolean };
   readonly tasks: readonly TaskRow[];
 }
 

@@ -46,6 +46,7 @@ export interface FunctionRow {
   readonly calls: number;
   readonly lost: number;
   readonly total_ns: number;
+  readonly times_at_most?: true;
   readonly self_ns: number;
   readonly avg_ns: number;
   readonly max_ns: number;
