@@ -62,6 +62,21 @@ interface Copy {
   readonly role: LockRole;
 }
 
+/** `RawMutex::lock(f)`: the lock is held while `f` runs. */
+export const hasOthers = 'it has other arguments besides the lock, so that it may do more than take it';
+
+/** Whether an argument is more than a mark: a closure may have no size. */
+export function isMore(argument: Shape | undefined): boolean {
+  return argument?.size !== 0 || argument.name.includes('{closure_env');
+}
+
+interface Known {
+  /** A function with code of its own that has probes as one of a lock's. */
+  readonly isTraced: (host: Die) => boolean;
+  /** What returns such a type takes nothing yet. */
+  readonly isFuture: (type: Shape | undefined) => boolean;
+}
+
 /** A copy that cannot be traced; in words for the user. */
 class Unseen extends Error {}
 
@@ -77,15 +92,14 @@ export class InlinedLocks {
   readonly found: InlinedLock[] = [];
   readonly unseen: UnseenCopy[] = [];
 
-  /** `isTraced`: a function with code of its own that has probes as one of a lock's. */
-  constructor(debug: DebugInfo, arch: Architecture, isTraced: (host: Die) => boolean) {
+  constructor(debug: DebugInfo, arch: Architecture, { isTraced, isFuture }: Known) {
     this.#debug = debug;
     this.#arch = arch;
     this.#code = new InlinedCode(debug, arch);
     this.#shapes = new Shapes(debug);
     const drafts: { readonly copy: Copy; readonly graph: FlowGraph; readonly sites: Sites }[] = [];
     for (const copy of copiesIn(debug, isTraced)) {
-      if (copy.role.isGuard && this.#isOther(copy)) continue;
+      if (copy.role.isGuard ? this.#isOther(copy) : isFuture(this.#resultOf(copy.die))) continue;
       const graph = arch.codeFlow?.memory && this.#code.graphs.of(copy.host);
       const sites = debug.attempt(copy.die.unit, () => this.#sites(copy, graph)) ?? 'its debug info is damaged';
       if (typeof sites === 'string') this.unseen.push({ ...named(copy), reason: sites });
@@ -110,6 +124,17 @@ export class InlinedLocks {
     }
   }
 
+  /** Arguments besides the lock, as functions with code of their own have them. */
+  #othersOf(copy: Die): number {
+    const [, ...others] = parametersOf(copy.follow(DW_AT.abstract_origin) ?? copy);
+    return others.filter((other) => isMore(this.#shapes.of(typeOf(other)))).length;
+  }
+
+  #resultOf(copy: Die): Shape | undefined {
+    const type = typeOf(copy.follow(DW_AT.abstract_origin) ?? copy);
+    return type && this.#shapes.of(type);
+  }
+
   #typeOf(copy: Die): LockType | undefined {
     const target = this.#targetOf(copy);
     return target && { name: target.name, size: target.size };
@@ -129,6 +154,7 @@ export class InlinedLocks {
   }
 
   #sites(copy: Copy, graph: FlowGraph | undefined): Sites | string {
+    if (copy.role.does !== 'release' && this.#othersOf(copy.die) > 0) return hasOthers;
     if (!graph) return 'the code around it cannot be followed';
     if (copy.role.does === 'try') return 'nothing says whether it has taken the lock';
     const own = nodesIn(graph, [copy.die]);

@@ -1,5 +1,6 @@
+import { findFutures } from '../../../async/futures/index.js';
 import { RsptraceError } from '../../../base/errors.js';
-import { type Die, rangesOf } from '../../../dwarf/index.js';
+import { type DebugInfo, type Die, rangesOf } from '../../../dwarf/index.js';
 import { type ElfFile, importSlots } from '../../../elf/index.js';
 import type { Shape } from '../../../values/index.js';
 import type { ValuePlace } from '../../argument-places.js';
@@ -8,7 +9,7 @@ import { namedFunctions } from '../../function-names.js';
 import { type ExcludedFunction, resolveFunctions } from '../../resolve-functions.js';
 import type { Found, ProbedProgram } from '../kind.js';
 import { type ProbeSpec, whiteList } from '../names.js';
-import { type InlinedLock, InlinedLocks, pointerWithin, type UnseenCopy } from './inlined.js';
+import { hasOthers, type InlinedLock, InlinedLocks, isMore, pointerWithin, type UnseenCopy } from './inlined.js';
 import { type LockRole, lockRole } from './names.js';
 
 /** The type of a lock's object, and its bytes. */
@@ -47,13 +48,18 @@ export interface FoundLocks extends Found {
 export function resolveLocks(program: ProbedProgram, specs: readonly ProbeSpec[]): FoundLocks {
   const { debug, arch } = program;
   const [first] = specs;
-  const { functions, refused } = functionsOf(program, first as ProbeSpec);
+  const isFuture = futureTypes(debug);
+  const { functions, refused } = functionsOf(program, first as ProbeSpec, isFuture);
   const traced = new Set<bigint>(functions.map(({ probe }) => probe.address));
   const isTraced = (host: Die): boolean => rangesOf(host).some(({ low }) => traced.has(host.unit.codes.fromCode(low)));
-  const copies = debug && new InlinedLocks(debug, arch, isTraced);
+  const copies = debug && new InlinedLocks(debug, arch, { isTraced, isFuture });
   const { found: inlined = [], unseen = [] } = copies ?? {};
   const isTaken = [...functions, ...inlined].some(({ role }) => role.does !== 'release');
-  if (!isTaken) throw unseen.length > 0 ? onlyInlined(first, unseen) : noLocks(program.elf, first, refused[0]);
+  if (!isTaken) {
+    const why = [...refused, ...unseen].find(({ reason }) => reason === takenByPolls || reason === hasOthers);
+    const takers = unseen.filter(({ name }) => lockRole(name)?.does !== 'release');
+    throw takers.length > 0 && !why ? onlyInlined(first, takers) : noLocks(program.elf, first, why ?? refused[0]);
+  }
   const list = whiteList(specs);
   const inside = inlined.flatMap(({ begins, ends }) => [...begins, ...ends].map(({ address }) => address));
   return {
@@ -64,10 +70,24 @@ export function resolveLocks(program: ProbedProgram, specs: readonly ProbeSpec[]
   };
 }
 
+const takenByPolls = "it makes a Future, whose polls take the lock: -p 'poll:**' shows who waits for it";
+
+/** Whether a type is a Future, so that a function which returns one has taken nothing. Asked for few, because that is dear. */
+function futureTypes(debug: DebugInfo | undefined): (type: Shape | undefined) => boolean {
+  let instances: ReadonlySet<string> | undefined;
+  return (type) => {
+    if (/\{async_/.test(type?.name ?? '')) return true;
+    if (!debug || type?.kind !== 'struct' || /Guard/.test(type.name)) return false;
+    instances ??= new Set(findFutures(debug).all.map(({ instance }) => instance));
+    return instances.has(type.name);
+  };
+}
+
 /** Those with code of their own. */
 function functionsOf(
   { elf, debug, arch }: ProbedProgram,
   spec: ProbeSpec,
+  isFuture: (type: Shape | undefined) => boolean,
 ): { readonly functions: readonly LockFunction[]; readonly refused: readonly ExcludedFunction[] } {
   const isAny = [...namedFunctions(elf, debug)].some(({ names }) => names.some((name) => lockRole(name)));
   if (!isAny) return { functions: [], refused: [] };
@@ -76,7 +96,7 @@ function functionsOf(
   const functions: LockFunction[] = [];
   const refused: ExcludedFunction[] = [...excluded];
   for (const probe of probes) {
-    const found = lockFunction(probe);
+    const found = lockFunction(probe, isFuture);
     if (typeof found === 'object') functions.push(found);
     else if (found !== undefined) refused.push({ name: probe.ref.name, address: probe.address, reason: found });
   }
@@ -84,18 +104,20 @@ function functionsOf(
 }
 
 /** Why it is left out, in words for the user; undefined if it is no function of a lock after all. */
-function lockFunction(probe: FunctionProbe): LockFunction | string | undefined {
+function lockFunction(
+  probe: FunctionProbe,
+  isFuture: (type: Shape | undefined) => boolean,
+): LockFunction | string | undefined {
   const { ref, arguments: passed, result } = probe;
   const path = [ref.instance, ref.name, ...probe.aliases].find((name) => lockRole(name));
   const role = path === undefined ? undefined : lockRole(path);
   if (!role || path === undefined) return undefined;
   const isMethod = path.includes('::');
-  const [self, ...others] = passed.filter(({ shape }) => shape?.size !== 0);
+  const [self, ...others] = passed.filter(({ shape }) => isMore(shape));
   const register = self && pointerIn(self.where);
   if (!self || register === undefined) return 'the lock is in no register when it is called';
-  if (isMethod && self.shape && others.length > 0)
-    return 'it has other arguments besides the lock, so that it may do more than take it';
-  if (/\{async_/.test(result?.shape.name ?? '')) return 'it makes a Future: polls of that take the lock';
+  if (isMethod && self.shape && others.length > 0) return hasOthers;
+  if (isFuture(result?.shape)) return takenByPolls;
   if (role.does === 'try' && self.shape && result?.where.kind !== 'registers')
     return 'whether it has taken the lock is in no register when it returns';
   const target = self.shape?.kind === 'pointer' ? self.shape.target() : undefined;
@@ -126,7 +148,11 @@ function onlyInlined(spec: ProbeSpec | undefined, unseen: readonly UnseenCopy[])
   });
 }
 
-function noLocks(elf: ElfFile, spec: ProbeSpec | undefined, refused?: ExcludedFunction): RsptraceError {
+function noLocks(
+  elf: ElfFile,
+  spec: ProbeSpec | undefined,
+  refused?: Pick<ExcludedFunction, 'name' | 'reason'>,
+): RsptraceError {
   const imported = [...importSlots(elf).values()].find((name) => lockRole(name));
   if (imported !== undefined) {
     return new RsptraceError(
