@@ -23,6 +23,7 @@ import type { PatchWindow } from '../../read-plan.js';
 import { linear } from '../poll/self-place.js';
 import { type LockRole, lockRole } from './names.js';
 import type { LockType } from './resolve.js';
+import { type IsFuture, takenByPolls, whyUntaken } from './untaken.js';
 
 /** Where a copy shows which lock it is about: the lock's address, or that of a word in it. */
 export interface LockPlace extends MemoryPlace {
@@ -62,21 +63,6 @@ interface Copy {
   readonly role: LockRole;
 }
 
-/** `RawMutex::lock(f)`: the lock is held while `f` runs. */
-export const hasOthers = 'it has other arguments besides the lock, so that it may do more than take it';
-
-/** Whether an argument is more than a mark: a closure may have no size. */
-export function isMore(argument: Shape | undefined): boolean {
-  return argument?.size !== 0 || argument.name.includes('{closure_env');
-}
-
-interface Known {
-  /** A function with code of its own that has probes as one of a lock's. */
-  readonly isTraced: (host: Die) => boolean;
-  /** What returns such a type takes nothing yet. */
-  readonly isFuture: (type: Shape | undefined) => boolean;
-}
-
 /** A copy that cannot be traced; in words for the user. */
 class Unseen extends Error {}
 
@@ -92,16 +78,21 @@ export class InlinedLocks {
   readonly found: InlinedLock[] = [];
   readonly unseen: UnseenCopy[] = [];
 
-  constructor(debug: DebugInfo, arch: Architecture, { isTraced, isFuture }: Known) {
+  /** `isTraced`: a function with code of its own that has probes as one of a lock's. */
+  constructor(debug: DebugInfo, arch: Architecture, isTraced: (host: Die) => boolean, isFuture: IsFuture) {
     this.#debug = debug;
     this.#arch = arch;
     this.#code = new InlinedCode(debug, arch);
     this.#shapes = new Shapes(debug);
     const drafts: { readonly copy: Copy; readonly graph: FlowGraph; readonly sites: Sites }[] = [];
     for (const copy of copiesIn(debug, isTraced)) {
-      if (copy.role.isGuard ? this.#isOther(copy) : isFuture(this.#resultOf(copy.die))) continue;
+      if (copy.role.isGuard && this.#isOther(copy)) continue;
+      const isMethod = copy.role.does !== 'release' && copy.name.includes('::');
+      const untaken = isMethod ? whyUntaken(originOf(copy.die), this.#shapes, isFuture) : undefined;
+      if (untaken === takenByPolls) continue;
       const graph = arch.codeFlow?.memory && this.#code.graphs.of(copy.host);
-      const sites = debug.attempt(copy.die.unit, () => this.#sites(copy, graph)) ?? 'its debug info is damaged';
+      const sites =
+        untaken ?? debug.attempt(copy.die.unit, () => this.#sites(copy, graph)) ?? 'its debug info is damaged';
       if (typeof sites === 'string') this.unseen.push({ ...named(copy), reason: sites });
       else if (graph) drafts.push({ copy, graph, sites });
     }
@@ -124,17 +115,6 @@ export class InlinedLocks {
     }
   }
 
-  /** Arguments besides the lock, as functions with code of their own have them. */
-  #othersOf(copy: Die): number {
-    const [, ...others] = parametersOf(copy.follow(DW_AT.abstract_origin) ?? copy);
-    return others.filter((other) => isMore(this.#shapes.of(typeOf(other)))).length;
-  }
-
-  #resultOf(copy: Die): Shape | undefined {
-    const type = typeOf(copy.follow(DW_AT.abstract_origin) ?? copy);
-    return type && this.#shapes.of(type);
-  }
-
   #typeOf(copy: Die): LockType | undefined {
     const target = this.#targetOf(copy);
     return target && { name: target.name, size: target.size };
@@ -142,7 +122,7 @@ export class InlinedLocks {
 
   /** What `self` leads to. */
   #targetOf(copy: Die): Shape | undefined {
-    const [self] = parametersOf(copy.follow(DW_AT.abstract_origin) ?? copy);
+    const [self] = parametersOf(originOf(copy));
     const shape = self && this.#shapes.of(typeOf(self));
     return shape?.kind === 'pointer' ? shape.target() : undefined;
   }
@@ -154,7 +134,6 @@ export class InlinedLocks {
   }
 
   #sites(copy: Copy, graph: FlowGraph | undefined): Sites | string {
-    if (copy.role.does !== 'release' && this.#othersOf(copy.die) > 0) return hasOthers;
     if (!graph) return 'the code around it cannot be followed';
     if (copy.role.does === 'try') return 'nothing says whether it has taken the lock';
     const own = nodesIn(graph, [copy.die]);
@@ -317,6 +296,10 @@ function copiesIn(debug: DebugInfo, isTraced: (host: Die) => boolean): readonly 
     found.push({ die, host, ...known });
   });
   return found.filter((copy) => !found.some((other) => standsFor(other, copy)));
+}
+
+function originOf(copy: Die): Die {
+  return copy.follow(DW_AT.abstract_origin) ?? copy;
 }
 
 /** Of copies in each other the innermost one stands for all, and one that waits for the attempts that it makes. */

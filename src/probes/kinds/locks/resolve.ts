@@ -1,6 +1,5 @@
-import { findFutures } from '../../../async/futures/index.js';
 import { RsptraceError } from '../../../base/errors.js';
-import { type DebugInfo, type Die, rangesOf } from '../../../dwarf/index.js';
+import { type Die, rangesOf } from '../../../dwarf/index.js';
 import { type ElfFile, importSlots } from '../../../elf/index.js';
 import type { Shape } from '../../../values/index.js';
 import type { ValuePlace } from '../../argument-places.js';
@@ -9,8 +8,9 @@ import { namedFunctions } from '../../function-names.js';
 import { type ExcludedFunction, resolveFunctions } from '../../resolve-functions.js';
 import type { Found, ProbedProgram } from '../kind.js';
 import { type ProbeSpec, whiteList } from '../names.js';
-import { hasOthers, type InlinedLock, InlinedLocks, isMore, pointerWithin, type UnseenCopy } from './inlined.js';
+import { type InlinedLock, InlinedLocks, pointerWithin, type UnseenCopy } from './inlined.js';
 import { type LockRole, lockRole } from './names.js';
+import { futureTypes, hasOthers, type IsFuture, isMore, takenByPolls } from './untaken.js';
 
 /** The type of a lock's object, and its bytes. */
 export interface LockType {
@@ -52,7 +52,7 @@ export function resolveLocks(program: ProbedProgram, specs: readonly ProbeSpec[]
   const { functions, refused } = functionsOf(program, first as ProbeSpec, isFuture);
   const traced = new Set<bigint>(functions.map(({ probe }) => probe.address));
   const isTraced = (host: Die): boolean => rangesOf(host).some(({ low }) => traced.has(host.unit.codes.fromCode(low)));
-  const copies = debug && new InlinedLocks(debug, arch, { isTraced, isFuture });
+  const copies = debug && new InlinedLocks(debug, arch, isTraced, isFuture);
   const { found: inlined = [], unseen = [] } = copies ?? {};
   const isTaken = [...functions, ...inlined].some(({ role }) => role.does !== 'release');
   if (!isTaken) {
@@ -70,24 +70,11 @@ export function resolveLocks(program: ProbedProgram, specs: readonly ProbeSpec[]
   };
 }
 
-const takenByPolls = "it makes a Future, whose polls take the lock: -p 'poll:**' shows who waits for it";
-
-/** Whether a type is a Future, so that a function which returns one has taken nothing. Asked for few, because that is dear. */
-function futureTypes(debug: DebugInfo | undefined): (type: Shape | undefined) => boolean {
-  let instances: ReadonlySet<string> | undefined;
-  return (type) => {
-    if (/\{async_/.test(type?.name ?? '')) return true;
-    if (!debug || type?.kind !== 'struct' || /Guard/.test(type.name)) return false;
-    instances ??= new Set(findFutures(debug).all.map(({ instance }) => instance));
-    return instances.has(type.name);
-  };
-}
-
 /** Those with code of their own. */
 function functionsOf(
   { elf, debug, arch }: ProbedProgram,
   spec: ProbeSpec,
-  isFuture: (type: Shape | undefined) => boolean,
+  isFuture: IsFuture,
 ): { readonly functions: readonly LockFunction[]; readonly refused: readonly ExcludedFunction[] } {
   const isAny = [...namedFunctions(elf, debug)].some(({ names }) => names.some((name) => lockRole(name)));
   if (!isAny) return { functions: [], refused: [] };
@@ -104,10 +91,7 @@ function functionsOf(
 }
 
 /** Why it is left out, in words for the user; undefined if it is no function of a lock after all. */
-function lockFunction(
-  probe: FunctionProbe,
-  isFuture: (type: Shape | undefined) => boolean,
-): LockFunction | string | undefined {
+function lockFunction(probe: FunctionProbe, isFuture: IsFuture): LockFunction | string | undefined {
   const { ref, arguments: passed, result } = probe;
   const path = [ref.instance, ref.name, ...probe.aliases].find((name) => lockRole(name));
   const role = path === undefined ? undefined : lockRole(path);
