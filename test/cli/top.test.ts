@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { elfPath, parseLab } from '../qemu/guests/guests.js';
@@ -251,8 +251,12 @@ t.test('the screen of --polls: what tasks do, and the process as it was', async 
   const program = pollsProgram(t, 'live-tokio-o3');
   const { pid, process: running } = await waitingProgram(t, program, ['mt']);
   const terminal = new Terminal(t, 100, 24);
-  terminal.keys(`${process.execPath} ${main} top --polls --pid ${pid} -i 200ms`, 'Enter');
-  const screen = await terminal.until(/ \d+ polls\/s in .* m?s {2}\d+ events/);
+  const words = [process.execPath, main, 'top', '--polls', '--pid', String(pid), '-i', '200ms'];
+  const started = async (): Promise<string> => {
+    terminal.keys(words.join(' '), 'Enter');
+    return await terminal.until(/ \d+ polls\/s in .* m?s {2}\d+ events/);
+  };
+  const screen = await started();
   t.match(screen, /^ *id {2}state +polls\/s {2}busy% +p99 +to poll {2}task +awaits at$/m);
   t.match(screen, /^ *\d+ {2}(?:waiting|running|ready) +\d+ +\d+\.\d/m);
   terminal.keys('Enter');
@@ -262,5 +266,23 @@ t.test('the screen of --polls: what tasks do, and the process as it was', async 
   t.equal(terminal.isAlternate, false);
   t.equal(isTraced(pid), false);
   t.equal(changedCode(Number(pid), program), 0, 'its code is its own');
+  await started();
+  t.equal(processesOf(words).length, 1);
+  terminal.hangUp();
+  while (processesOf(words).length > 0) await sleep(50);
+  t.equal(changedCode(Number(pid), program), 0, 'it ends in good order when its terminal goes');
   t.equal(running.exitCode, null);
 });
+
+/** The processes with that command line. */
+function processesOf(words: readonly string[]): number[] {
+  return readdirSync('/proc').flatMap((name) => {
+    try {
+      const line = /^\d+$/.test(name) ? readFileSync(`/proc/${name}/cmdline`, 'utf8') : '';
+      return line === `${words.join('\0')}\0` ? [Number(name)] : [];
+    } catch {
+      // It has just ended.
+      return [];
+    }
+  });
+}

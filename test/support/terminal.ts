@@ -10,6 +10,7 @@ const MOST_TRIES = 1200;
 /** A terminal of so many columns and lines, with a shell in it, whose prompt is `ready$ `. */
 export class Terminal {
   readonly #socket: string;
+  #isOpen = true;
 
   constructor(
     t: { teardown: (fn: () => void) => void },
@@ -21,7 +22,13 @@ export class Terminal {
     this.#socket = join(scratchFolder(t), 'tmux');
     const size = ['-x', String(columns), '-y', String(lines)];
     this.#tmux('-f', '/dev/null', 'new-session', '-d', ...size, 'env', ...environment, 'PS1=ready$ ', ...shell);
-    t.teardown(() => void this.#tmux('kill-server'));
+    t.teardown(() => this.#isOpen && this.hangUp());
+  }
+
+  /** It goes, and with it what does not ignore that. */
+  hangUp(): void {
+    this.#isOpen = false;
+    this.#tmux('kill-server');
   }
 
   keys(...keys: string[]): void {

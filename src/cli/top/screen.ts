@@ -81,9 +81,13 @@ export class Screen {
   readonly #restore = (): void => {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    process.stdin.setRawMode(false);
-    // At once, because the process may be about to end.
-    writeSync(1, CLOSE);
+    try {
+      process.stdin.setRawMode(false);
+      // At once, because the process may be about to end.
+      writeSync(1, CLOSE);
+    } catch {
+      // The terminal has gone.
+    }
     process.stderr.write = this.#write;
     for (const text of this.#held) process.stderr.write(text);
     this.#held = [];
