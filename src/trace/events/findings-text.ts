@@ -22,13 +22,12 @@ export function findingsText(findings: readonly Finding[], hidden = 0, isTimed =
       ? []
       : [`${plural(hidden, 'finding')} about long polls or waits ${hidden === 1 ? 'is' : 'are'} left out: ${why}`];
   const ended = findings.filter(isEnded);
-  const lines = findings
-    .filter((finding) => !isEnded(finding))
-    .map((finding) => {
-      const place = placeText({ file: finding.file ?? undefined, line: finding.line ?? undefined });
-      const where = place === undefined ? '' : ` at ${shownFile(place)}`;
-      return `  ${whoText(finding)}, ${finding.future}${where}: ${findingText(finding)}`;
-    });
+  const lines = alike(findings.filter((finding) => !isEnded(finding))).map((group) => {
+    const [finding] = group;
+    const place = placeText({ file: finding.file ?? undefined, line: finding.line ?? undefined });
+    const where = place === undefined ? '' : ` at ${shownFile(place)}`;
+    return `  ${whoText(group)}, ${finding.future}${where}: ${groupText(group)}`;
+  });
   if (ended.length > 0) lines.push(`  ${endedText(ended)}`);
   if (lines.length === 0) return textLines(leftOut);
   const more = lines.length - mostShown;
@@ -48,8 +47,37 @@ function endedText(findings: readonly Finding[]): string {
   return `${plural(findings.length, 'task')} ${were} ready, by the runtime, as at abort() and at its own end: ${shown}`;
 }
 
-/** `task 8 (id 2)`. */
-function whoText({ task, id }: Finding): string {
+type Group = readonly [Finding, ...Finding[]];
+
+/** The same of several tasks of a Future, at one place. Waits differ in who could end them. */
+function alike(findings: readonly Finding[]): Group[] {
+  const groups = new Map<unknown, [Finding, ...Finding[]]>();
+  for (const finding of findings) {
+    const { kind, future, file, line, by, wait } = finding;
+    const key = wait === undefined && kind !== 'large-future' ? [kind, future, file, line, by].join('\n') : finding;
+    const group = groups.get(key);
+    if (group) group.push(finding);
+    else groups.set(key, [finding]);
+  }
+  return [...groups.values()];
+}
+
+/** Of several: how often in all, the worst and the first. */
+function groupText(group: Group): string {
+  const [one] = group;
+  if (group.length === 1) return findingText(one);
+  const count = group.reduce((sum, each) => sum + each.count, 0);
+  const worst = Math.max(...group.map((each) => each.worst ?? 0));
+  const first = Math.min(...group.map(({ times_ns: [time = 0] }) => time));
+  return findingText({ ...one, count, worst, times_ns: [first] }).replace(/^it /, 'each ');
+}
+
+/** `task 8 (id 2)`, `17 tasks (8, 9, 10 and 14 more)`. */
+function whoText(group: Group): string {
+  const [{ task, id }] = group;
+  const tasks = [...new Set(group.map((each) => each.task))];
+  const more = tasks.length > 3 ? ` and ${tasks.length - 3} more` : '';
+  if (tasks.length > 1) return `${tasks.length} tasks (${tasks.slice(0, 3).join(', ')}${more})`;
   if (task === 0) return 'a task that was not polled';
   return `task ${task}${id === null ? '' : ` (id ${id})`}`;
 }

@@ -163,7 +163,7 @@ t.test('the text names the task, the Future and the line', async (t) => {
     findingsText(many),
     '1 finding\n  task 1, a at src/a.rs:10: 1 poll took up to 12.0 ms, in which no other task of its executor ran; first at 0 ns\n',
   );
-  const lines = findingsText(Array.from({ length: 25 }, () => many[0] as Finding))
+  const lines = findingsText(Array.from({ length: 25 }, (_, i) => ({ ...(many[0] as Finding), future: `f${i}` })))
     .trimEnd()
     .split('\n');
   t.equal(lines.length, 22);
@@ -251,4 +251,18 @@ t.test('budgets of a longest time set aside the same, and are broken by what is 
     addedText({ info, facts, now: 1e9, seen: new Set() }),
     ', with what tracing added: the target stood 2 times and waited 30.0 ms for room, which max sets aside',
   );
+});
+
+t.test('the same of several tasks is one line', async (t) => {
+  const others = [3, 4, 5, 6, 7].map((key): RootRef => ({ ...root, key, address: addr(0x1000 * key) }));
+  const panics = others.flatMap((whose, i) => {
+    const [begin, end] = poll(100 * i + 10, 100 * i + 20, { root: whose });
+    return [begin, { ...end, result: 'panicked' }] as TraceEvent[];
+  });
+  const late = others.slice(0, 2).map((whose, i) => poll(1e9, 1e9 + 2e7 + i, { root: whose }));
+  const text = findingsText(find([...panics, ...late.flat()]));
+  t.match(text, /^7 findings$/m);
+  t.match(text, /^ {2}5 tasks \(1, 2, 3 and 2 more\), a at src\/a\.rs:12: each panicked in a poll .*, at 10 ns,/m);
+  t.match(text, /^ {2}2 tasks \(\d, \d\), a at src\/a\.rs:12: 2 polls took up to 20\.0 ms/m);
+  t.equal(text.trimEnd().split('\n').length, 3);
 });
