@@ -4,7 +4,7 @@ import t from 'tap';
 import { addr } from '../../src/base/addr.js';
 import { demangle } from '../../src/dwarf/index.js';
 import { ElfFile } from '../../src/elf/index.js';
-import { connect } from '../../src/rsp/index.js';
+import { connect, type Session } from '../../src/rsp/index.js';
 import { frozenGuest, rsptrace } from '../support/command.js';
 import { usually } from '../support/long.js';
 import { elfPath, sourcePath } from './guests/guests.js';
@@ -45,7 +45,8 @@ const steady = ['-icount', 'shift=1'];
  */
 async function toCheckpoint(socket: string, elf: string, number: number): Promise<void> {
   const session = await connect(socket, { waitMs: 60_000 });
-  const [place] = (await ElfFile.open(elf)).symbols.named('lab_checkpoint');
+  const { symbols } = await ElfFile.open(elf);
+  const [place] = symbols.named('lab_checkpoint');
   const breakpoint = { type: 0, address: addr(place?.address ?? 0n), kind: 2 } as const;
   for (let stops = 0, reached = -1n; reached !== BigInt(number); stops++) {
     if (stops > 20) throw new Error(`not at checkpoint ${number}, but at ${reached}`);
@@ -59,7 +60,18 @@ async function toCheckpoint(socket: string, elf: string, number: number): Promis
     await batch.send();
     if (pc.value === breakpoint.address) reached = argument.value ?? -1n;
   }
+  if (number === 2) await leaveStorage(session, symbols);
   session.close();
+}
+
+/** Of `ticker`, as where one was made on a stack: not spawned (its state is byte 88), and in no pool. */
+async function leaveStorage(session: Session, symbols: ElfFile['symbols']): Promise<void> {
+  const pools = symbols.named('_RNvNvNtCskpKogm42bbL_10labembassy4work6ticker4POOL');
+  const [[pool], [rest]] = [pools, symbols.named('__bss_end')];
+  const bytes = pool && (await session.memory().read(addr(pool.address), pool.size));
+  if (!bytes || !rest) return;
+  bytes[88] = 0;
+  await session.memory().write(addr(rest.address), bytes);
 }
 
 /** The names of the tasks that lived at a checkpoint, by the guest's own list. */

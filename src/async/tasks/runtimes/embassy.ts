@@ -60,11 +60,13 @@ export const embassy: Runtime = {
     if (layouts.size === 0) return undefined;
     const storages = new Map<Addr, StorageLayout>();
     for (const [at, layout] of await spawnedOnce(context)) storages.set(at, layout);
-    for (const [at, layout] of await pooled(context, layouts, storages)) storages.set(at, layout);
+    const slots = await pooled(context, layouts, storages);
+    for (const [at, layout] of slots) storages.set(at, layout);
     const found: StoredTask[] = [];
     for (const [at, layout] of [...storages].sort(([a], [b]) => (a < b ? -1 : 1))) {
       const root = await taskAt(context, layout, at);
-      if (root) found.push({ root, layout, at });
+      // Elsewhere it is what is left of one that was made on a stack, or was moved: no task can be spawned in it.
+      if (root && (root.fate !== 'free' || slots.has(at))) found.push({ root, layout, at });
     }
     return withoutWakers(context, found);
   },
