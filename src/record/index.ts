@@ -12,6 +12,7 @@ export {
   type Program,
   planHarts,
   samplesOf,
+  systemCallsOf,
   trampolineRoom,
   understand,
   watchesOf,

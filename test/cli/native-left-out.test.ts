@@ -140,3 +140,26 @@ variant(t, 'a thousand patches, and breakpoints that stay: each call of each is 
   );
   t.equal(functions.length, 1101);
 });
+
+t.test(
+  'system calls stop beside a function that needs no stop: that is said, and all times are upper bounds',
+  async (t) => {
+    const program = compileC(
+      t,
+      `#include <unistd.h>
+    __attribute__((noinline)) int alone(int n) { volatile int kept = n; return kept * 3 + n; }
+    int main(void) {
+      int sum = 0;
+      for (int i = 0; i < 7; i++) { sum += alone(i); getppid(); }
+      return sum & 0;
+    }`,
+    );
+    const trace = join(scratchFolder(t), 'calls.pftrace');
+    const words = ['-o', trace, '-p', 'fn:alone', '-p', 'syscall:getppid', program];
+    const { status, stdout, stderr } = await rsptrace('run', ...words).ended;
+    t.equal(status, 0, stderr);
+    t.match(stderr, /1 probe, without stops\n.*syscall:getppid stops the process at each call$/m);
+    for (const name of ['alone', 'syscall::getppid']) t.match(stdout, new RegExp(`^ *7 +< .* ${name}\\b`, 'm'));
+    t.match(stdout, /^durations are upper bounds \(<\), because a stop at a trap may be in any of them/m);
+  },
+);

@@ -1,9 +1,10 @@
 import { findStuck, onSignals } from '../../api/index.js';
 import { type EngineSituation, type Hurdle, situationOf } from '../../engines/index.js';
-import { type Progress, type Recording, type RecordOptions, record } from '../../record/index.js';
+import { type Progress, type Recording, type RecordOptions, record, systemCallsOf } from '../../record/index.js';
 import type { Session } from '../../rsp/index.js';
 import type { ScratchSources } from '../../scratch/index.js';
 import { isMovedAtBoot } from '../../target/index.js';
+import { sentenceLines } from '../failure.js';
 import { debugFilesOf } from '../options/common.js';
 import { ReadingLine } from '../reading-line.js';
 import { recordsRequest } from '../records-file.js';
@@ -77,7 +78,12 @@ export async function recordSession(
         report: (quiet) => above(quietText(quiet, args.elf)),
         locks: () => prepared.reports.flatMap((report) => report.lockWaits?.() ?? []),
       },
-      ...linesAbove(args.json && !watcher ? undefined : { above }, situation, () => waiting?.[Symbol.dispose]()),
+      ...linesAbove(
+        args.json && !watcher ? undefined : { above },
+        situation,
+        systemCallsOf(prepared.program)?.text,
+        () => waiting?.[Symbol.dispose](),
+      ),
       onStart: (progress) => {
         waiting?.[Symbol.dispose]();
         status.start(progress);
@@ -95,6 +101,7 @@ export async function recordSession(
 function linesAbove(
   status: Pick<StatusLine, 'above'> | undefined,
   situation: EngineSituation,
+  systemCalls: string | undefined,
   isFound: () => void,
 ): Pick<RecordOptions, 'onHurdles' | 'onEngines' | 'onLeftOut'> {
   let isSaid = false;
@@ -110,6 +117,8 @@ function linesAbove(
       if (isSaid) return;
       isSaid = true;
       status?.above(enginesText(chosen, situation, hurdles));
+      if (systemCalls !== undefined)
+        status?.above(sentenceLines([`rsptrace: ${systemCalls} stops the process at each call`], process.stderr));
     },
     onLeftOut: (probes) => status?.above(offText(probes)),
   };
