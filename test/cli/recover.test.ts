@@ -165,9 +165,9 @@ t.test('a trace of records that finds no room ends, and says what is not in it',
   t.match(said, { end: 'failed', error: { code: 'TRACE_WRITE_FAILED' } });
   const { stdout: dumped } = await rsptrace('dump', records, '--json').ended;
   const { length: kept } = dumped.match(/"kind":"record"/g) ?? [];
-  // The write that failed need not have had records in it.
+  // The write that failed need not have had records in it, and a part of it may be there.
   t.ok(kept > 0);
-  t.equal(kept, said.records - said.missing);
+  t.ok(kept >= said.records - said.missing && kept <= said.records, `${kept} of ${said.records} less ${said.missing}`);
 });
 
 const kills = long ? 50 : 1;
