@@ -39,7 +39,7 @@ export interface FlowStep {
   readonly needs?: number;
   /** Those that it overwrites, or that have no value behind it. */
   readonly overwrites?: number;
-  /** It needs the stack pointer's value; or `sets` one that nothing of before is in. Unknown on x86_64 and loongarch64. */
+  /** It needs the stack pointer's value; or `sets` a new one. Unknown on x86_64 and loongarch64. */
   readonly stack?: 'uses' | 'sets' | undefined;
   /** It reads or writes memory by a register that is not the stack pointer. */
   readonly accesses?: boolean;

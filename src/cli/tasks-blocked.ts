@@ -39,7 +39,7 @@ function waitsShown(task: Task, all: readonly Wait<Task>[], isFull: boolean | un
 /**
  * A line for each wait that another task can end, with all tasks that wait so at one place. Waits of those that could
  * end one have a line too. Then come the others, by what they wait for. `left`: waits that are not shown, because a
- * library waits so beside the task's own code.
+ * library waits by itself, while the task's own code waits for more.
  */
 export function blockedLines(
   { tasks, blocking, waits, blockedIn }: FoundTasks,

@@ -25,8 +25,8 @@ export interface Region {
 }
 
 /**
- * Where the sections of an object file would be: code first, `.text` at 0, then constants, then variables, then the
- * same of `.init*`, each kind on pages of its own. A thread-local section's address is its place in a thread's block.
+ * Where the sections of an object file would be: code first, `.text` at 0, then constants, then variables. The same of
+ * `.init*` follows. Each kind has pages of its own. A thread-local section's address is its place in a thread's block.
  */
 export function objectLayout(
   file: FileBytes,

@@ -12,8 +12,8 @@ const windowMs = 50;
 /** A thread on a machine with an idle core waits less than this share of the time in which it could run. */
 const longWait = 0.1;
 /**
- * A rest lasts so many times as long as what it follows: while the target is recorded, while somebody sees events as
- * they come, and when the target is left.
+ * A rest lasts so many times as long as what it follows. `recorded`: while the target is recorded; `shown`: the same,
+ * and somebody sees events as they come; `left`: when the target is left.
  */
 export const restTimes = { recorded: 15, shown: 1, left: 1 };
 

@@ -118,8 +118,8 @@ export class CodeEntries {
   }
 
   /**
-   * Why a function may run where it is loaded, in words for the user: a kernel that lies elsewhere begins there, also on
-   * a hart that starts later. There nothing of a trampoline is mapped. Linux' own code for that is assembly.
+   * Why a function may run where it is loaded, in words for the user. A kernel that lies elsewhere begins there, also
+   * on a hart that starts later. There nothing of a trampoline is mapped. Linux' own code for that is assembly.
    */
   unmapped(address: Addr): string | undefined {
     const { addressSpaces } = this.#arch;

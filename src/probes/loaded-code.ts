@@ -6,7 +6,7 @@ import { CodeMap, type FunctionCode } from '../target/unwind/index.js';
 import { callersFrameOf } from './changed-signatures.js';
 import { FlowGraph } from './flow-graph.js';
 
-/** A hart's state in bits: its stack pointer has a value, and it has set a page table. Firmware starts it with neither. */
+/** A hart's state in bits: its stack pointer has a value; it has set a page table. Firmware starts it with neither. */
 type State = number;
 const [STACK, TABLE] = [1, 2] as const;
 

@@ -39,6 +39,7 @@ import {
   hartSource,
   type KernelWait,
   loadedElf,
+  refuseObject,
   verifyCode,
 } from '../target/index.js';
 
@@ -92,6 +93,7 @@ export async function understand(
   logger: Logger = silent,
   { inlined, wakes, others = [], isAmong = false }: PollOptions & AmongOptions = {},
 ): Promise<Program> {
+  refuseObject(elf);
   const arch = architectureFor(elf);
   const asked = specs ? askedKinds(specs, known) : [];
   const read = elf.has('.debug_info')

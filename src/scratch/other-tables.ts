@@ -60,7 +60,7 @@ function isLinkedAsLoaded({ segments }: ElfFile): boolean {
   return segments.every(({ type, address, physical }) => type !== PT_LOAD || address === physical);
 }
 
-/** Pages of the program's data that may be root tables: seen as such, they map the kernel where {@link Scratch.follow} finds it. */
+/** Pages of the program's data that may be root tables, each with the address space that it would be the root of. */
 async function* tablesIn({ session, arch, elf, ram }: OtherTables): AsyncGenerator<readonly [Addr, AddressSpace]> {
   const { addressSpaces } = arch;
   const memory = await session.physicalMemory();

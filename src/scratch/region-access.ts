@@ -99,7 +99,7 @@ async function packetsTo(session: Session, region: Region): Promise<RegionAccess
   };
 }
 
-/** A stopped hart's view of memory, read through the stub: that of the one that is asked, or of the one that has stopped. */
+/** A stopped hart's view of memory, read through the stub: of `hart`, or of the one that has stopped. */
 export async function currentAddressSpace(
   session: Session,
   arch: Architecture,

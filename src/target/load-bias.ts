@@ -21,6 +21,18 @@ import { type Mapping, mapsOf, processMappings } from './process-memory.js';
 const PT_PHDR = 6;
 const page = 0x1000n;
 
+/** Throws `ELF_NOT_LINKED` for an object file. */
+export function refuseObject(elf: ElfFile): void {
+  if (elf.type !== ET.REL) return;
+  throw new RsptraceError(
+    'ELF_NOT_LINKED',
+    `${elf.path} is an object file, and where the target has its sections is not known`,
+    {
+      hint: 'give the kernel or program that it is linked into; futures and types read an object file without a target',
+    },
+  );
+}
+
 /**
  * The ELF with its addresses in the target. Unchanged if it is not position-independent, or is known to be moved. A
  * kernel that its loader moves is looked for: a machine runs until a hart is in it. Without `wait` none that stands at
@@ -29,15 +41,7 @@ const page = 0x1000n;
  * `ELF_NOT_LINKED` for an object file
  */
 export async function loadedElf(session: Session, elf: ElfFile, wait: Partial<KernelWait> = {}): Promise<ElfFile> {
-  if (elf.type === ET.REL) {
-    throw new RsptraceError(
-      'ELF_NOT_LINKED',
-      `${elf.path} is an object file, and where the target has its sections is not known`,
-      {
-        hint: 'give the kernel or program that it is linked into; futures and types read an object file without a target',
-      },
-    );
-  }
+  refuseObject(elf);
   if (elf.type !== ET.DYN) return elf;
   const auxv = await readAuxv(session);
   const bias =

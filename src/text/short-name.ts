@@ -22,8 +22,8 @@ const PLACE = /^((?:[^<(:]*\/)?)([^<(:/ ]+:\d+)((?:, in .*)?)$/s;
 const LEAST = 3;
 
 /**
- * What says most of a name in so many letters: of a place its file and line, of a path its last parts, but not a block
- * without its function. Empty where nothing would say anything.
+ * What says most of a name in `room` letters: of a place its file and line, of a path its last parts. A block keeps
+ * its function. Empty where nothing would say anything.
  */
 export function shortName(name: string, room: number): string {
   if (name.length <= room) return name;

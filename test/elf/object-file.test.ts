@@ -90,6 +90,9 @@ t.test('a command without a target reads one, and a target is refused', async (t
     .ended;
   t.equal(status, 1);
   t.match(stderr, /is an object file, .*\[ELF_NOT_LINKED\]/);
+  // Its probes and a target that is not there are no matter then: `.text` begins at 0, which is not its entry point.
+  const dry = await rsptrace('run', '--dry-run', '-p', 'fn:**', object).ended;
+  t.match(dry.stderr, /is an object file, .*\[ELF_NOT_LINKED\]/);
 });
 
 /** An object with these bytes as its debug info, and one relocation after the other at its places. */

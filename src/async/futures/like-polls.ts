@@ -20,7 +20,7 @@ export function likePolls(
   );
 }
 
-/** The poll functions of two Futures may have the same code if this is equal: of one async fn, or with the same members. */
+/** If it is equal for two Futures, their poll functions may have the same code: one async fn, or the same members. */
 function lookOf({ kind, size, future, instance, fields }: FutureEntry): string {
   if (kind !== 'impl') return `${kind} ${size} ${future}`;
   // Of those without a size only the name says anything.

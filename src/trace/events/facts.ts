@@ -63,7 +63,7 @@ export interface RecordingFacts {
   readonly tailLost: boolean;
   /** A flight recorder's trace: events before its first one that it does not have. */
   readonly leftOut?: number | undefined;
-  /** The guest's counter that what was recorded without stops has its times from; undefined if it is the trace's clock. */
+  /** The guest's counter from which records without stops have their times; undefined if it is the trace's clock. */
   readonly recordsClock?: string | undefined;
   /** Why all times are upper bounds: stops have added to them what nothing says. Undefined if they are not. */
   readonly timesAtMost?: string | undefined;

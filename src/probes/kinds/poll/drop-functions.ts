@@ -87,7 +87,7 @@ export function dropFunctions(debug: DebugInfo, futures: FutureSet, places: Task
   return { functions: found.functions, ...hidden };
 }
 
-/** Those of the language that drop a Future or what is around one. Of the thousands that a program has, these are kept. */
+/** The functions of the language that drop a Future or what is around one: few of the thousands that a program has. */
 function glueOf(debug: DebugInfo, futures: FutureSet, { holders }: TaskPlaces): Die[] {
   const isWanted = (die: Die): boolean => {
     const [type] = genericsOf(die).values();
