@@ -1,5 +1,5 @@
 // A kind of probe of one's own, `symbol:NAME`: an instant each time that the code of a symbol begins, with no debug info needed.
-//   node --import=tsx examples/custom-probe.ts kernel.elf symbol:timer_tick -- qemu-system-riscv64 ...
+//   node --import=tsx examples/custom-probe.ts kernel.elf symbol:deep7 -- qemu-system-riscv64 ...
 import { launch } from 'rsptrace';
 import type { AnyProbe, Found, ProbeKind } from 'rsptrace/probes';
 import type { PlaceRef } from 'rsptrace/trace';
