@@ -149,6 +149,10 @@ t.test('what must be stepped is refused', async (t) => {
     'ldxr x0, [sp]': 'e07f5fc8',
     'ldadd x0, x1, [sp]': 'e10320f8',
     'str q0, [sp]': 'e003803d',
+    'stgp x29, x30, [sp, #-32]!': 'fd7bbf69',
+    'st2g sp, [sp], #32': 'ff27a0d9',
+    'ldg x0, [sp]': 'e00360d9',
+    'addg sp, sp, #16, #2': 'ff0b8191',
     'udiv x0, x0, x1': '0008c19a',
     udf: '00000000',
   });

@@ -24,6 +24,16 @@ const frames: Readonly<Record<string, string>> = {
     here_64_at_8__body: ldp x29, x30, [sp, #48]
     here_64_ra__restored: add sp, sp, #64
     here_0_ra: ret`,
+  'tags of the stack, which LLVM sets with a frame, and takes back with it': `
+    .arch armv8.5-a+memtag
+    stgp x29, x30, [sp, #-32]!
+    here_32_ra: irg x8, sp
+    addg x9, x8, #16, #1
+    stg x9, [x9]
+    bl ext
+    here_32_at_24__body: ldp x29, x30, [sp]
+    here_32_ra__back: st2g sp, [sp], #32
+    here_0_ra: ret`,
   'no frame pointer': `
     str x30, [sp, #-16]!
     here_16_ra: bl ext

@@ -128,6 +128,7 @@ relocationTests({
     ['near', 'nop\nldr x0, =0x40000000\nmov sp, x0\nret', /sets the stack pointer up/],
     ['near', '.4byte 0x74000020\nret', /is not known/],
     ['near', '.4byte 0xdac1a3fe\nret', /is not known/],
+    ['near', '.arch armv8.5-a+memtag\naddg sp, sp, #16, #1\nret', /changes stacks/],
     ['near', 'blr x30\nret', /needs a register/],
     ['near', 'blraa x1, x2\nret', /authenticates/],
     ['far', 'bl _start+64\nnop\nnop\nret', /returns into/],
@@ -141,6 +142,8 @@ relocationTests({
     ['near', 'stp x29, x30, [sp, #-16]!\nmov x29, sp\nsub sp, sp, x1\nmov sp, x29\nldp x29, x30, [sp], #16\nret'],
     ['near', 'ldr q0, 1f\nret\n.balign 16\n1: .quad 0, 0'],
     ['near', 'nop\neret'],
+    ['near', '.arch armv8.5-a+memtag\naddg x1, sp, #16, #1\nret'],
+    ['far', '.arch armv8.5-a+memtag\nirg x0, sp\nstg x0, [x0]\nstgp x1, x2, [x0]\nret'],
   ],
   unhooked: [
     ['sub x0, x0, #1\ncbnz x0, _start\nret', /loops to its first instruction/],

@@ -25,10 +25,13 @@ export interface Memory {
   /** Registers that it reads beyond these, and its kind if it is exclusive. */
   readonly rm: number | undefined;
   readonly exclusive: 'begins' | 'ends' | undefined;
+  /** It writes memory's tags, or reads one (FEAT_MTE). */
+  readonly tags: boolean;
 }
 
-/** Undefined for what is no load or store that is known: tags, copies of memory. */
+/** Undefined for what is no load or store that is known: copies of memory. */
 export function accessOf(word: number): Memory | undefined {
+  if ((word & 0xff20_0000) >>> 0 === 0xd920_0000) return tagged(word);
   if ((word & 0x3a00_0000) >>> 0 === 0x2800_0000) return pair(word);
   if ((word & 0x3b00_0000) >>> 0 === 0x1800_0000) return literal(word);
   if ((word & 0x3f00_0000) >>> 0 === 0x0800_0000) return exclusive(word);
@@ -48,12 +51,15 @@ const plain = {
   status: undefined,
   rm: undefined,
   exclusive: undefined,
+  tags: false,
 } as const;
 
 function pair(word: number): Memory {
   const isVector = bit(word, 26);
   const opc = field(word, 31, 30);
-  const size = isVector ? 4 << opc : opc === 2 ? 8 : 4;
+  // stgp, for whose two registers of 8 bytes there is one tag.
+  const tags = !isVector && opc === 1 && !bit(word, 22);
+  const size = isVector ? 4 << opc : opc === 2 || tags ? 8 : 4;
   const mode = (['offset', 'post', 'offset', 'pre'] as const)[field(word, 24, 23)] as Memory['mode'];
   return {
     ...plain,
@@ -61,12 +67,29 @@ function pair(word: number): Memory {
     rt: field(word, 4, 0),
     rt2: field(word, 14, 10),
     rn: field(word, 9, 5),
-    offset: ((word << 10) >> 25) * size,
+    offset: ((word << 10) >> 25) * (tags ? 16 : size),
     mode,
     size,
     // ldpsw.
-    signed: !isVector && opc === 1 ? 8 : undefined,
+    signed: !isVector && opc === 1 && !tags ? 8 : undefined,
     isVector,
+    tags,
+  };
+}
+
+/** stg, stzg, st2g, stz2g; ldg, and those of whole blocks: stgm, stzgm, ldgm. */
+function tagged(word: number): Memory {
+  const [opc, index] = [field(word, 23, 22), field(word, 11, 10)];
+  const loads = index === 0 && (opc & 1) === 1;
+  return {
+    ...plain,
+    access: loads ? 'both' : 'store',
+    rt: field(word, 4, 0),
+    rn: field(word, 9, 5),
+    offset: ((word << 11) >> 23) * 16,
+    mode: (['offset', 'post', 'offset', 'pre'] as const)[index] as Memory['mode'],
+    size: 0,
+    tags: true,
   };
 }
 

@@ -50,7 +50,7 @@ type Form =
   | { readonly form: 'hint'; readonly imm: number }
   /** msr and mrs of the register with this number (op0 to op2, 16 bits). */
   | { readonly form: 'system'; readonly op: 'msr' | 'mrs'; readonly register: number; readonly rt: number }
-  /** Anything else. `writes`: the general register that it overwrites. */
+  /** Anything else. `writes`: the general register that it overwrites, 31 for sp. */
   | { readonly form: 'other'; readonly writes: number | undefined; readonly reads: readonly number[] };
 
 type Logical = 'and' | 'orr' | 'eor';
@@ -134,8 +134,11 @@ function dataImmediate(word: number): Form {
       if (op === undefined) return none;
       return { form: 'move-wide', op, rd, imm: field(word, 20, 5), shift: 16 * field(word, 22, 21), wide };
     }
+    case 0b011:
+      // addg, subg; minima and maxima, which know no sp.
+      return { form: 'other', writes: rd === 31 && bit(word, 22) ? undefined : rd, reads: [rn] };
     default:
-      // Bit fields, extr, tags.
+      // Bit fields, extr.
       return { form: 'other', writes: rd === 31 ? undefined : rd, reads: [rn, rd, field(word, 20, 16)] };
   }
 }
@@ -234,6 +237,8 @@ function dataRegister(word: number): Form {
       ? { form: 'add-extended', option: field(word, 15, 13), amount: field(word, 12, 10), ...rest }
       : { form: 'add', shift: field(word, 23, 22) as Shift, amount: field(word, 15, 10), ...rest };
   }
+  // irg.
+  if ((word & 0xffe0_fc00) >>> 0 === 0x9ac0_1000) return { form: 'other', writes: rd, reads: [rn, rm] };
   // Conditional compares and setf have no result.
   const isCompare = high === 0b11010 && (field(word, 23, 21) === 2 || (field(word, 23, 21) === 0 && bit(word, 13)));
   const reads = [rn, rm, ...(high === 0b11011 ? [field(word, 14, 10)] : [])];

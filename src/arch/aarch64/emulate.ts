@@ -222,8 +222,8 @@ function placed({ rn, offset, mode }: Memory, registers: RegisterReader) {
 
 /** Loads and stores of one or two general registers on the stack. */
 function access(memory: Memory, next: Addr): EmulatedEffects | undefined {
-  const { rn, rt, rt2, size, signed, isVector, offset, exclusive, status, rm } = memory;
-  const isPlain = !isVector && exclusive === undefined && status === undefined && rm === undefined && size > 0;
+  const { rn, rt, rt2, size, signed, isVector, offset, exclusive, status, rm, tags } = memory;
+  const isPlain = !isVector && !tags && exclusive === undefined && status === undefined && rm === undefined && size > 0;
   if (!isPlain || (rn !== SP && rn !== FP) || offset === undefined) return undefined;
   const targets = rt2 === undefined ? [rt] : [rt, rt2];
   const moved = { name: 'pc', value: next };

@@ -50,8 +50,8 @@ function isMovable(word: number): boolean {
   switch (field(word, 28, 25)) {
     case 0b1000:
     case 0b1001:
-      // Bit fields and extr.
-      return field(word, 25, 23) === 0b110 || (field(word, 25, 23) === 0b111 && field(word, 30, 29) === 0);
+      // Tags, bit fields and extr.
+      return field(word, 25, 23) === 0b011 || field(word, 25, 23) === 0b110 || (field(word, 25, 23) === 0b111 && field(word, 30, 29) === 0);
     case 0b0101:
     case 0b1101: {
       const isOneSource = field(word, 30, 21) === 0b1_0110_1011_0;
@@ -158,7 +158,7 @@ export function writes(instruction: Instruction, register: number): boolean {
     case 'hint':
       return register === 17 && signsIp(instruction.imm);
     case 'other':
-      return instruction.writes === register && register !== ZR;
+      return instruction.writes === register;
     default:
       return false;
   }
