@@ -17,9 +17,9 @@ import {
   type TrampolineOverhead,
 } from '../inject/index.js';
 import { retry } from '../rsp/index.js';
-import { closeScratch, currentAddressSpace, type Scratch, unusable } from '../scratch/index.js';
+import { closeScratch, type Scratch, unusable } from '../scratch/index.js';
 import type { StopEngine } from '../stop/index.js';
-import { changesItsCode, runIntoKernel } from '../target/index.js';
+import { changesItsCode, currentAddressSpace, runIntoKernel } from '../target/index.js';
 import type { EnginesOptions } from './engines-options.js';
 import { isClosed, Leaving } from './leaving.js';
 import { type InstallRequest, noteChanged, type Placed, placeTrampolines, reportClock } from './placing.js';

@@ -77,6 +77,7 @@ export class Installer {
     if (threads && isRefusal(threads)) return threads;
     this.#choices.retry();
     if (changesItsCode(elf)) await this.#choices.planAnew(session);
+    if (!inProcess) await this.#choices.refuseUserCode(session);
     const text = middleOf(this.#choices.plan.sites);
     if (text === undefined) return { refused: this.#choices.why(0) ?? 'no function can be patched' };
     await letRun?.();

@@ -2,6 +2,7 @@ import type { Addr } from '../base/addr.js';
 import type { SitePlan } from '../inject/index.js';
 import { codeOf, type ReadPlan } from '../probes/index.js';
 import type { Session } from '../rsp/index.js';
+import { inUserCode, programsRunIt } from '../target/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import { engineChoices, planEngines, unavailable } from './engine-choice.js';
 import type { EnginesOptions } from './engines-options.js';
@@ -157,6 +158,17 @@ export class ProbeChoices {
     for (const { index, counters } of this.#plan.sites) if (counters === 0) this.refuse(index, why);
     this.#plan = { ...this.#plan, sites: this.#plan.sites.filter(({ counters }) => counters > 0) };
     this.#facts = undefined;
+  }
+
+  /** What the kernel only maps for its programs is not patched: a program may be in the ELF of its kernel. */
+  async refuseUserCode(session: Session): Promise<void> {
+    const { sites } = this.#plan;
+    const { arch } = this.#options;
+    const addresses = sites.map(({ plan }) => plan.address);
+    const found = await inUserCode(session, arch, addresses);
+    if (found.size === 0) return;
+    for (const { index, plan } of sites) if (found.has(plan.address)) this.refuse(index, programsRunIt);
+    this.#plan = { ...this.#plan, sites: sites.filter(({ plan }) => !found.has(plan.address)) };
   }
 
   why(index: number): string | undefined {

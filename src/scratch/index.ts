@@ -6,7 +6,7 @@ export { enterOtherTables } from './other-tables.js';
 export { type HiddenMemoryPlan, planHiddenMemory } from './plan-hidden-memory.js';
 export { beginPrivacyProof } from './prove-private.js';
 export { ProvenScratch } from './proven-scratch.js';
-export { accessTo, currentAddressSpace } from './region-access.js';
+export { accessTo } from './region-access.js';
 export { parseScratch, reservedIn, reservedScratch, sectionMemory, symbolMemory } from './reserved-memory.js';
 export { stackBelow } from './saved-thread.js';
 export { closeScratch, PAGE, type Region, type Scratch } from './scratch.js';

@@ -5,8 +5,8 @@ import type { Logger } from '../base/logger.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
 import type { ElfFile } from '../elf/index.js';
 import { registersOf, type Session } from '../rsp/index.js';
-import type { GuestRam } from '../target/index.js';
-import { accessTo, currentAddressSpace } from './region-access.js';
+import { currentAddressSpace, type GuestRam } from '../target/index.js';
+import { accessTo } from './region-access.js';
 import { PAGE, type Scratch } from './scratch.js';
 
 const PT_LOAD = 1;

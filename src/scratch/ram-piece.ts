@@ -2,9 +2,9 @@ import type { AddressSpace, Architecture } from '../arch/index.js';
 import { type Addr, addOffset, addr, hex } from '../base/addr.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
 import type { Session } from '../rsp/index.js';
-import type { GuestRam } from '../target/index.js';
+import { currentAddressSpace, type GuestRam } from '../target/index.js';
 import { freeNear, OwnPages } from './own-pages.js';
-import { accessTo, checkMapped, currentAddressSpace, keepContents, physicalOf, plantGuards } from './region-access.js';
+import { accessTo, checkMapped, keepContents, physicalOf, plantGuards } from './region-access.js';
 import {
   alignUp,
   LARGE_PAGE,

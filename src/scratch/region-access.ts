@@ -1,7 +1,7 @@
-import type { AddressSpace, Architecture } from '../arch/index.js';
+import type { AddressSpace } from '../arch/index.js';
 import { type Addr, addOffset, hex } from '../base/addr.js';
 import type { Refusal } from '../base/refusal.js';
-import { registersOf, type Session, type TargetMemory } from '../rsp/index.js';
+import type { Session, TargetMemory } from '../rsp/index.js';
 import type { GuestRam } from '../target/index.js';
 import { PAGE, type Region, type SharedMemory } from './scratch.js';
 
@@ -97,24 +97,6 @@ async function packetsTo(session: Session, region: Region): Promise<RegionAccess
     read: (offset, length) => memory.read(addOffset(base, offset), length),
     write: (offset, bytes) => memory.write(addOffset(base, offset), bytes),
   };
-}
-
-/** A stopped hart's view of memory, read through the stub: of `hart`, or of the one that has stopped. */
-export async function currentAddressSpace(
-  session: Session,
-  arch: Architecture,
-  hart?: string,
-): Promise<AddressSpace | Refusal> {
-  const { addressSpaces } = arch;
-  if (!addressSpaces) return { refused: `page tables on ${arch.name} are not known` };
-  const physical = await session.physicalMemory();
-  if (physical === undefined) return { refused: 'the stub gives no physical memory, so page tables cannot be read' };
-  const block = await registersOf(
-    session,
-    hart,
-    addressSpaces.registers.filter((name) => session.target.register(name)),
-  );
-  return addressSpaces.of(block, physical);
 }
 
 /**

@@ -4,8 +4,8 @@ import { RsptraceError } from '../base/errors.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
 import type { ElfFile } from '../elf/index.js';
 import type { Session } from '../rsp/index.js';
-import type { GuestRam } from '../target/index.js';
-import { accessTo, checkMapped, currentAddressSpace, keepContents, physicalOf, plantGuards } from './region-access.js';
+import { currentAddressSpace, type GuestRam } from '../target/index.js';
+import { accessTo, checkMapped, keepContents, physicalOf, plantGuards } from './region-access.js';
 import { alignDown, alignUp, LARGE_PAGE, type MapRefusal, PAGE, partOf, type Region, type Scratch } from './scratch.js';
 
 /** Memory that the user names, or that the program sets aside. */

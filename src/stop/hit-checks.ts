@@ -3,7 +3,7 @@ import type { Addr } from '../base/addr.js';
 import type { RegisterReader } from '../base/memory-reader.js';
 import { SpaceNumbers } from '../calls/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
-import { bytesKnown, isOwnPage, type KnownCode, pageBytes } from '../target/index.js';
+import { bytesKnown, executeOnly, isOwnPage, type KnownCode, pageBytes } from '../target/index.js';
 import { codeBytes } from './breakpoints.js';
 
 /** The most address spaces that are remembered. A kernel that runs thousands of processes reuses their page tables. */
@@ -145,7 +145,7 @@ export class HitChecks {
 
   /**
    * Whether the program's code is at a pc. Undefined if nothing can be compared: memory that rsptrace uses for its
-   * own code, code that changes, or code that is execute-only.
+   * own code, code that changes, or code that is execute-only where page tables are not known.
    */
   #isSame(found: Found): boolean | undefined {
     const { code, pc } = found;
@@ -179,7 +179,9 @@ export class HitChecks {
   async read(pc: Addr, hart: string | undefined): Promise<Uint8Array | undefined> {
     const memory = this.#options.session.memory(hart);
     const left = pageBytes - Number(pc % BigInt(pageBytes));
-    return (await memory.read(pc, codeBytes)) ?? (left < codeBytes ? memory.read(pc, left) : undefined);
+    const bytes = (await memory.read(pc, codeBytes)) ?? (left < codeBytes ? await memory.read(pc, left) : undefined);
+    const { session, arch } = this.#options;
+    return bytes ?? executeOnly(session, arch, { address: pc, length: Math.min(left, codeBytes), hart });
   }
 }
 

@@ -32,7 +32,9 @@ const AF = 1n << 10n;
 const leafBits = [
   { bits: 0n, rights: 'rwx-' },
   { bits: 1n << 7n, rights: 'r-x-' },
-  { bits: (1n << 6n) | (1n << 53n), rights: 'rwxu' },
+  { bits: (1n << 6n) | (1n << 53n), rights: 'rw-u' },
+  { bits: 3n << 6n, rights: 'r-xu' },
+  { bits: 1n << 6n, rights: 'rw-u' },
   { bits: (3n << 6n) | (3n << 53n), rights: 'r--u' },
   { bits: 3n << 53n, rights: 'rw--' },
 ];

@@ -7,7 +7,7 @@ import { runDoctor } from '../support/doctor.js';
 import { frame } from '../support/fake-stub.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import type { Recording } from '../support/recording.js';
-import { diskKernel, gatedKernel, guestsKernel } from '../support/tiny-kernels.js';
+import { diskKernel, gatedKernel, guestsKernel, tagsKernel } from '../support/tiny-kernels.js';
 
 interface Hurdle {
   readonly code: string;
@@ -198,6 +198,24 @@ t.test(
     t.same(printed(stderr), [2 * few], 'and the guest ran on');
   },
 );
+
+t.test('memory with tags on aarch64, and code that programs execute and nobody reads', async (t) => {
+  const few = 40;
+  const { elf, command } = tagsKernel(t, few);
+  const functions = ['work', 'tagged', 'called', 'leaf'];
+  const probes = functions.flatMap((name) => ['-p', `fn:${name}`]);
+  for (const engine of ['mixed', 'stop']) {
+    const ran = await record(t, 'run', '--engine', engine, ...probes, elf, '--', ...command);
+    const output = JSON.parse(ran.stdout) as Output;
+    t.same(printed(ran.stderr), [2 * few], 'no tag was wrong');
+    const found = output.functions.map(({ function: name, calls }) => [name, calls]);
+    t.same(Object.fromEntries(found), Object.fromEntries(functions.map((name) => [name, few])));
+    if (engine === 'stop') continue;
+    const [leaf] = output.probes.filter(({ engine }) => engine === 'stop');
+    t.match(leaf, { function: 'leaf', why: /executed in user mode alone/ });
+    t.equal(output.probes.filter(({ engine }) => engine === 'target').length, 3);
+  }
+});
 
 t.test('a machine that boots from its disk gets a module of memory; the end of RAM is a way, too', async (t) => {
   const { elf, command } = diskKernel(t, calls);

@@ -2,8 +2,7 @@
 import t from 'tap';
 import { type Addr, addOffset, addr } from '../../src/base/addr.js';
 import { isRefusal } from '../../src/base/refusal.js';
-import { currentAddressSpace } from '../../src/scratch/region-access.js';
-import { turnsPagingOn } from '../../src/target/index.js';
+import { currentAddressSpace, turnsPagingOn } from '../../src/target/index.js';
 import { elfPath } from '../qemu/guests/guests.js';
 import { hiddenMachine, programOf } from '../support/hidden.js';
 import { pagingKernel, WORK_CALLS } from '../support/tiny-kernels.js';

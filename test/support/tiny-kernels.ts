@@ -130,6 +130,20 @@ export function guestsKernel(t: { teardown: (fn: () => void) => void }, calls: n
   return { elf, command: [qemu, ...machine, '-M', 'virtualization=on', '-kernel', elf] };
 }
 
+/** Assembles `kernels/tags-aarch64.s`, whose memory is checked by tags, and which has a program that can only be executed. */
+export function tagsKernel(t: { teardown: (fn: () => void) => void }, calls: number): PagingKernel {
+  const elf = bareKernel(
+    t,
+    'aarch64',
+    'tags-aarch64.s',
+    { CALLS: calls },
+    ['-g'],
+    ['--section-start=.user=0x40400000'],
+  );
+  const machine = 'qemu-system-aarch64 -M virt,mte=on -cpu max -nographic -nic none'.split(' ');
+  return { elf, command: [...machine, '-kernel', elf] };
+}
+
 /** Assembles `kernels/hazards-riscv64.s`, which looks at its own code, and changes it. */
 export function hazardsKernel(
   t: { teardown: (fn: () => void) => void },

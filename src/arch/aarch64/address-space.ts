@@ -207,6 +207,8 @@ function decodeEntry(entry: bigint, level: number, form: EntryForm): Entry | und
   const mostLevel = (pageBits === 12 ? 2 : 1) + (form.split || form.far ? 1 : 0);
   if ((level === 0) !== isTable || level > mostLevel) return undefined;
   const user = !isSingle && has(AP1);
-  const rights = { readable: true, writable: !has(AP2), executable: !has(user || isSingle ? UXN : PXN), user };
+  // What EL0 can write EL1 does not execute.
+  const executable = !has(isSingle ? UXN : PXN) && (!user || has(AP2));
+  const rights = { readable: true, writable: !has(AP2), executable, user };
   return { kind: 'leaf', physical: addr(physical & -BigInt(sizeAt(level, pageBits))), rights };
 }

@@ -51,7 +51,11 @@ function isMovable(word: number): boolean {
     case 0b1000:
     case 0b1001:
       // Tags, bit fields and extr.
-      return field(word, 25, 23) === 0b011 || field(word, 25, 23) === 0b110 || (field(word, 25, 23) === 0b111 && field(word, 30, 29) === 0);
+      return (
+        field(word, 25, 23) === 0b011 ||
+        field(word, 25, 23) === 0b110 ||
+        (field(word, 25, 23) === 0b111 && field(word, 30, 29) === 0)
+      );
     case 0b0101:
     case 0b1101: {
       const isOneSource = field(word, 30, 21) === 0b1_0110_1011_0;

@@ -13,8 +13,9 @@ export interface Mapping {
   readonly size: number;
   readonly readable: boolean;
   readonly writable: boolean;
+  /** By the kernel. */
   readonly executable: boolean;
-  /** Accessible in user mode; on RISC-V then not executable in supervisor mode. */
+  /** Accessible in user mode. */
   readonly user: boolean;
 }
 
