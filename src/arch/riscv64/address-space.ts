@@ -99,7 +99,11 @@ function decode(entry: bigint, level: number, virtual: bigint): Entry | undefine
   }
   const physical = page << 12n;
   if (physical % BigInt(sizeAt(level)) !== 0n) return undefined;
-  return { kind: 'leaf', physical, rights: { readable: has(R), writable: has(W), executable: has(X) && !has(U), user: has(U) } };
+  return {
+    kind: 'leaf',
+    physical,
+    rights: { readable: has(R), writable: has(W), executable: has(X) && !has(U), user: has(U) },
+  };
 }
 
 /** Global, accessed and dirty from the start, so that only rsptrace ever writes the entry. */
