@@ -84,6 +84,7 @@ export async function takeOverServer(server: number): Promise<(TakenOut & { read
   try {
     await using session = await connect(`127.0.0.1:${port}`, { timeoutMs: answerMs });
     answered.abort();
+    await session.findLocalProcess();
     session.takeOver();
     const arch = architectureNamed(session.target.architecture ?? '');
     const taken = arch && (await takeOutOwnCode(session, arch, pid));

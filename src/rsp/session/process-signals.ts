@@ -17,6 +17,8 @@ import {
 
 /** How many stops may come before a pending SIGINT: breakpoints that other threads had hit, signals. */
 const STOPS_BEFORE_INTERRUPT = 1000;
+/** After so long a pending signal that has not stopped the target is gone. */
+const GONE_MS = 300;
 /** How long threads run to take their signals. */
 const MOMENT_MS = 2;
 
@@ -93,7 +95,9 @@ export class ProcessSignals {
       await this.#session.children.letGoAt(state.stop);
       // A signal that came instead is the program's.
       const signal = programSignal(state.stop);
-      await this.#session.resume({ kind: 'continue', signal });
+      // Nothing stops the target if the signal has gone since: gdbserver keeps a SIGSTOP of its own to itself.
+      const timer = setTimeout(() => void this.#session.interrupt().catch(() => {}), GONE_MS);
+      await this.#session.resume({ kind: 'continue', signal }).finally(() => clearTimeout(timer));
     }
   }
 
