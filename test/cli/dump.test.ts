@@ -7,6 +7,7 @@ import { rsptrace, scratchFolder } from '../support/command.js';
 
 interface Line {
   readonly kind?: string;
+  readonly offset?: number;
   readonly number: number;
   readonly type?: string;
   readonly name?: string;
@@ -15,8 +16,12 @@ interface Line {
 
 interface Explained {
   readonly event: { readonly name: string };
-  readonly inputs: readonly { readonly content: { readonly probe: string; readonly at: string } }[];
+  readonly inputs: readonly {
+    readonly offset: number;
+    readonly content: { readonly probe: string; readonly at: string };
+  }[];
   readonly apart_ns: number;
+  readonly taken_out: { readonly ns: number; readonly records: number };
   readonly duration_ns: number;
 }
 
@@ -57,7 +62,13 @@ t.test('dump: each record stands before the event that came of it', async (t) =>
   const durations = spans.flatMap((span) => (span.type === 'call' ? [[span.name, span.duration_ns]] : []));
   const last = ends.at(-1);
   const explained = await rsptrace('dump', trace, '--json', '--explain', `${last?.number}`).ended;
-  const { event, inputs, apart_ns: apart, duration_ns: duration } = JSON.parse(explained.stdout) as Explained;
+  const {
+    event,
+    inputs,
+    apart_ns: apart,
+    duration_ns: duration,
+    taken_out: out,
+  } = JSON.parse(explained.stdout) as Explained;
   t.same(
     inputs.map(({ content }) => content.at),
     ['entry', 'return'],
@@ -67,6 +78,9 @@ t.test('dump: each record stands before the event that came of it', async (t) =>
     'the duration of the trace',
   );
   t.ok(apart >= duration, `${apart} ns apart, of which ${duration} are the function's`);
+  const [begin, end] = inputs.map((input) => lines.findIndex(({ offset }) => offset === input.offset));
+  const between = lines.slice(begin, (end ?? 0) + 1).filter(({ kind }) => kind === 'record');
+  t.match(out, { ns: apart - duration, records: between.length });
 });
 
 t.test('dump: a recording with stops has its stops', async (t) => {
