@@ -24,12 +24,16 @@ export const guestsRunIt =
  * Whether a machine's program is a hypervisor, whose guests may run functions of its own ELF. Linux's run their own
  * kernels.
  */
-export async function hasGuests(session: Session, elf: ElfFile, { addressSpaces }: Architecture): Promise<boolean> {
-  if (!addressSpaces?.setsGuestTables || isLinux(elf)) return false;
+export async function hasGuests(session: Session, elf: ElfFile, arch: Architecture): Promise<boolean> {
+  const { addressSpaces } = arch;
+  if (!addressSpaces?.guestPlaces || isLinux(elf)) return false;
   const batch = session.batch();
   const registers = batch.readRegisters(addressSpaces.registers);
   await batch.send();
-  return elf.codeParts().some(({ bytes }) => addressSpaces.setsGuestTables?.(registers.value, bytes));
+  return elf.codeParts().some(({ address, bytes }) => {
+    const places = addressSpaces.guestPlaces?.(registers.value, bytes) ?? [];
+    return places.some((offset) => isInstruction(elf, arch, addOffset(address, offset)));
+  });
 }
 
 /** More places than kernels have: a breakpoint at each costs time. */
@@ -77,17 +81,20 @@ const mostEnds = 16;
  * @param options of QEMU's command line, which may name an exit device
  */
 export function powerOffPlaces(elf: ElfFile, arch: Architecture, options: readonly QemuOption[]): readonly Addr[] {
-  const { powerOff, codeFlow } = arch;
-  if (!powerOff || !codeFlow || isLinux(elf)) return [];
+  const { powerOff } = arch;
+  if (!powerOff || isLinux(elf)) return [];
   const ports = exitPorts(options);
   const guesses = elf
     .codeParts()
     .flatMap(({ address, bytes }) => powerOff.places(bytes, ports).map((at) => addOffset(address, at)));
-  const places = guesses.filter((at) => {
-    const code = codeAround(elf, at);
-    return code && codeFlow.steps(code.bytes, code.address).some(({ address }) => address === at);
-  });
+  const places = guesses.filter((at) => isInstruction(elf, arch, at));
   return places.length <= mostEnds ? places : [];
+}
+
+/** Whether an instruction of the function around begins at this address, as far as the function's code shows. */
+function isInstruction(elf: ElfFile, { codeFlow }: Architecture, at: Addr): boolean {
+  const code = codeAround(elf, at);
+  return !!code && !!codeFlow?.steps(code.bytes, code.address).some(({ address }) => address === at);
 }
 
 /** From the symbol before an address on: a whole function, or assembly behind a label, up to the address at least. */

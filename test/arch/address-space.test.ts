@@ -223,17 +223,19 @@ for (const [name, arch, values] of modes) {
   });
 }
 
-t.test('code that gives guests a second page table is a hypervisor', (t) => {
-  const is = (arch: Architecture, source: string, cpsr = 9n): boolean | undefined =>
-    arch.addressSpaces?.setsGuestTables?.(
+t.test('code that gives guests a second page table, or runs them, is a hypervisor', (t) => {
+  const places = (arch: Architecture, source: string, cpsr = 9n): readonly number[] | undefined =>
+    arch.addressSpaces?.guestPlaces?.(
       { register: (name) => (name === 'cpsr' ? cpsr : 0n) },
       assemble(arch, source).bytes,
     );
-  t.equal(is(aarch64, 'nop; msr vttbr_el2, x3'), true);
-  t.equal(is(aarch64, 'nop; msr vttbr_el2, x3', 5n), false, 'at EL1 it cannot');
-  t.equal(is(aarch64, 'msr vttbr_el2, xzr; msr vtcr_el2, x1; mrs x1, vttbr_el2'), false);
-  t.equal(is(riscv64, 'c.nop; csrw 0x680, a0'), true);
-  t.equal(is(riscv64, 'csrw 0x680, zero; csrr a0, 0x680; csrw satp, a0'), false);
+  t.same(places(aarch64, 'nop; msr vttbr_el2, x3'), [4]);
+  t.same(places(aarch64, 'nop; msr vttbr_el2, x3', 5n), [], 'at EL1 it cannot');
+  t.same(places(aarch64, 'msr vttbr_el2, xzr; msr vtcr_el2, x1; mrs x1, vttbr_el2'), []);
+  t.same(places(riscv64, 'c.nop; csrw 0x680, a0'), [2]);
+  t.same(places(riscv64, 'csrw 0x680, zero; csrr a0, 0x680; csrw satp, a0'), []);
+  t.same(places(x86_64, 'nop; vmlaunch; vmresume; vmrun'), [1, 4, 7]);
+  t.same(places(x86_64, 'vmxoff; vmmcall; vmload; clgi; invlpg [rax]'), []);
   t.end();
 });
 

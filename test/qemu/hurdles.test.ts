@@ -7,7 +7,7 @@ import { runDoctor } from '../support/doctor.js';
 import { frame } from '../support/fake-stub.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import type { Recording } from '../support/recording.js';
-import { diskKernel, gatedKernel, guestsKernel, tagsKernel } from '../support/tiny-kernels.js';
+import { diskKernel, gatedKernel, guestsKernel, kernelWith, tagsKernel } from '../support/tiny-kernels.js';
 
 interface Hurdle {
   readonly code: string;
@@ -198,6 +198,19 @@ t.test(
     t.same(printed(stderr), [2 * few], 'and the guest ran on');
   },
 );
+
+t.test('so is code on x86_64 that runs guests, and bytes inside of an instruction are none', async (t) => {
+  for (const [code, engine] of [
+    ['vmrun', 'stop'],
+    ['mov $0xd8010f, %eax', 'target'],
+  ] as const) {
+    const { elf, command } = kernelWith(t, code, 20);
+    const { stdout, stderr } = await record(t, 'run', '-p', 'fn:brief', elf, '--', ...command);
+    const [probe] = (JSON.parse(stdout) as Output).probes;
+    t.equal(probe?.engine, engine, stderr.slice(-300));
+    t.equal(/hypervisor, whose guests may run/.test(probe?.why ?? ''), engine === 'stop');
+  }
+});
 
 t.test('memory with tags on aarch64, and code that programs execute and nobody reads', async (t) => {
   const few = 40;

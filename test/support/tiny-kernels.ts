@@ -167,6 +167,15 @@ export function briefKernel(
   return { elf, command: [...machine, '-kernel', elf] };
 }
 
+/** The kernel of {@link briefKernel} with a function of this code, which it never calls. */
+export function kernelWith(t: { teardown: (fn: () => void) => void }, code: string, calls: number): PagingKernel {
+  const object = join(scratchFolder(t), 'more.o');
+  const input = `.globl more\n.type more, @function\nmore: ${code}\nret\n.size more, . - more\n.section .note.GNU-stack\n`;
+  execFileSync('as', ['-g', '-o', object, '-'], { input });
+  const elf = bareKernel(t, 'x86_64', 'brief-x86_64.s', { CALLS: calls, WAIT: 0, OWN: 0 }, ['-g'], [object]);
+  return { elf, command: ['qemu-system-x86_64', ...exit, '-nographic', '-kernel', elf] };
+}
+
 /** Builds `kernels/floats-x86_64.s`, which calls a function with a number so many times, with its floating-point unit on and off. */
 export function floatsKernel(t: { teardown: (fn: () => void) => void }, calls: number): PagingKernel {
   const take = join(scratchFolder(t), 'take.o');

@@ -66,7 +66,7 @@ export const addressSpaces: AddressSpaces = {
   format: translation,
   alwaysPages: false,
   tableChanges: writesTables,
-  setsGuestTables: (registers, code) => regimeOf(registers).level === 2 && writesGuestTable(code),
+  guestPlaces: (registers, code) => (regimeOf(registers).level === 2 ? guestTables(code) : []),
   hardwareBits: AF | AP2,
   search: { levels: [3, 4], valid: 1, shift: 12, highBits: 0xffff },
 };
@@ -117,13 +117,14 @@ function writesTables(code: Uint8Array): readonly number[] {
 const GUEST_TABLE = 0xd51c_2100;
 const ZERO = 31;
 
-function writesGuestTable(code: Uint8Array): boolean {
+function guestTables(code: Uint8Array): readonly number[] {
   const view = new DataView(code.buffer, code.byteOffset, code.byteLength);
+  const places: number[] = [];
   for (let at = 0; at + 4 <= code.length; at += 4) {
     const source = view.getUint32(at, true) - GUEST_TABLE;
-    if (source >= 0 && source < ZERO) return true;
+    if (source >= 0 && source < ZERO) places.push(at);
   }
-  return false;
+  return places;
 }
 
 function translation(registers: RegisterReader): Translation | Refusal {

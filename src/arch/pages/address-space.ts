@@ -115,10 +115,10 @@ export interface AddressSpaces {
    */
   withRoot?(registers: RegisterReader, root: Addr): RegisterReader;
   /**
-   * Whether this code, which a hart with these registers runs, gives guests a second page table: it is a hypervisor.
-   * Missing where that is not known.
+   * Offsets where this code, which a hart with these registers runs, gives guests a second page table, or runs them: it
+   * is a hypervisor. Data that looks like such an instruction is among them. Missing where that is not known.
    */
-  setsGuestTables?(registers: RegisterReader, code: Uint8Array): boolean;
+  guestPlaces?(registers: RegisterReader, code: Uint8Array): readonly number[];
   /** Bits of an entry that the processor may set: accessed and dirty. */
   readonly hardwareBits: bigint;
   readonly search: PageSearch;

@@ -44,7 +44,7 @@ export const addressSpaces: AddressSpaces = {
   format: translation,
   alwaysPages: false,
   tableChanges: (code) => writes(SATP, code),
-  setsGuestTables: (_, code) => writes(HGATP, code).length > 0,
+  guestPlaces: (_, code) => writes(HGATP, code).map((end) => end - 4),
   hardwareBits: A | D,
   search: { levels: [3, 4], valid: 1, shift: 10, highBits: 0x3f_ffff },
 };

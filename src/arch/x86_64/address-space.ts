@@ -42,6 +42,7 @@ export const addressSpaces: AddressSpaces = {
   format: translation,
   alwaysPages: true,
   tableChanges: writesTable,
+  guestPlaces: (_, code) => guestEntries(code),
   withRoot: (registers, root) => ({ register: (name) => (name === 'cr3' ? root : registers.register(name)) }),
   hardwareBits: A | D,
   search: { levels: [4], valid: 1, shift: 12, highBits: 0xf_ffff },
@@ -58,6 +59,16 @@ function writesTable(code: Uint8Array): readonly number[] {
     if (code[at + 1] === 0x22 && operands >= 0xc0 && (register === 0 || register === 3)) ends.push(at + 3);
   }
   return ends;
+}
+
+/** The third bytes, behind 0f 01, of vmlaunch, vmresume and vmrun. */
+const entries: readonly (number | undefined)[] = [0xc2, 0xc3, 0xd8];
+
+function guestEntries(code: Uint8Array): readonly number[] {
+  const places: number[] = [];
+  for (let at = code.indexOf(0x0f); at >= 0; at = code.indexOf(0x0f, at + 1))
+    if (code[at + 1] === 0x01 && entries.includes(code[at + 2])) places.push(at);
+  return places;
 }
 
 function translation(registers: RegisterReader): Translation | Refusal {
