@@ -201,11 +201,11 @@ export class CallStacks<T> {
     return stack.calls.filter((call) => ends(call, returnAddress, stackPointer)).reverse();
   }
 
-  /** Whether {@link leave} would end any. */
+  /** Whether {@link leave} would end any that was not reported as lost: its frame may be a later call's. */
   isOpen(where: Where, returnAddress: bigint, stackPointer: number): boolean {
     const space = this.#space(where);
     if (this.#stackEndingAt(space, where.hart, returnAddress, stackPointer)) return true;
-    return space.aside.size > 0 && space.aside.endingAt(returnAddress, stackPointer).length > 0;
+    return space.aside.size > 0 && space.aside.endingAt(returnAddress, stackPointer).some(({ wasLost }) => !wasLost);
   }
 
   /**

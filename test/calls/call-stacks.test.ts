@@ -44,6 +44,18 @@ t.test(
   },
 );
 
+t.test('what was lost with the call around it is open no longer: a later call has the same places', async (t) => {
+  const stacks = new CallStacks<string>();
+  enter(stacks, 0, 10n, 0x1008, 'outer');
+  enter(stacks, 0, 20n, 0x1000, 'inner');
+  t.strictSame(payloads(stacks.leave({ hart: 0 }, 10n, 0x1008).lost), ['inner']);
+  enter(stacks, 0, 10n, 0x1008, 'outer again');
+  t.notOk(stacks.isOpen({ hart: 0 }, 20n, 0x1000));
+  enter(stacks, 0, 20n, 0x1000, 'inner again');
+  t.ok(stacks.isOpen({ hart: 0 }, 20n, 0x1000));
+  t.strictSame(payloads(stacks.leave({ hart: 0 }, 20n, 0x1000).ended), ['inner again']);
+});
+
 const payloads = (calls: readonly OpenCall<string>[]): string[] => calls.map(({ payload }) => payload);
 
 t.test('a stack pointer as a number', async (t) => {
