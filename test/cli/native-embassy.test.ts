@@ -20,7 +20,7 @@ async function check(t: Test, build: 'embassy-08-o3' | 'embassy-09-o0') {
   const { tasks } = output;
   const truth = counted(stdout);
   t.equal(truth.length, 6);
-  const told = tasks.map(({ future, polls }) => `${/::__(\w+)_task::/.exec(future)?.[1]} ${polls}`);
+  const told = tasks.map(({ future, polls }) => `${/::(\w+)$/.exec(future)?.[1]} ${polls}`);
   t.strictSame(told.sort(), truth);
   // A task is polled when it is spawned, and then because it was woken, perhaps more than once.
   for (const { future, polls, wakes } of tasks) t.ok((wakes ?? 0) >= polls - 1, `${future}: ${wakes} wakes`);

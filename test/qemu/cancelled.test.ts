@@ -23,11 +23,12 @@ interface Row {
   readonly cancelled_at_least: boolean;
 }
 
-/** The rows of an async fn of the guest. */
+/** The rows of an async fn of the guest, or of the block in a function. */
 function rowsNamed(rows: readonly Row[], name: string): Row[] {
-  return rows.filter(
-    ({ future }) => future.endsWith(`::work::${name}`) || future.endsWith(`::work::${name}::{async_block#0}`),
-  );
+  const [functions, blocks] = ['', '::{async_block#0}'].map((block) =>
+    rows.filter(({ future }) => future.endsWith(`::work::${name}${block}`)),
+  ) as [Row[], Row[]];
+  return functions.length > 0 ? functions : blocks;
 }
 
 const known = new Map<string, ReturnType<typeof tracePolls>>();

@@ -41,8 +41,7 @@ function pollsPrinted(console: string, what: 'stat' | 'task'): Map<string, numbe
 
 /** The guest's name for a Future: an async fn's own, that of embassy's task, that of the fn around an async block. */
 function nameOf(future: string): string | undefined {
-  const [, task] = /::__(\w+)_task::__\w+_task_inner_function$/.exec(future) ?? [];
-  return task ?? /::work::(\w+)(?:::\{async_block#0\})?$/.exec(future)?.[1];
+  return /::work::(\w+)(?:::\{async_block#0\})?$/.exec(future)?.[1];
 }
 
 /** The async fn that a task is made of. */

@@ -90,7 +90,7 @@ function* nodes(node: Node): Generator<Node> {
 /** The name of an async fn of the guest that a task is made of: its own, or the one that its wrapper holds. */
 function taskName(task: Node, names: readonly string[]): string {
   for (const { future } of nodes(task)) {
-    const found = names.find((name) => future.includes(`::${name}`) || future.includes(`::__${name}_task`));
+    const found = names.find((name) => future.includes(`::${name}`));
     if (found) return found;
   }
   return task.future;

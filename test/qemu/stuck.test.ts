@@ -83,8 +83,8 @@ function circleOf(book: readonly Booked[]): readonly string[] {
     });
 }
 
-/** `payer` of `labstuck::work::__payer_task::__payer_task_inner_function`. */
-const nameOf = (future: string): string => /__(\w+)_task::/.exec(future)?.[1] ?? future.replace(/^.*::/, '');
+/** `payer` of `labstuck::work::payer`. */
+const nameOf = (future: string): string => future.replace(/^.*::/, '');
 
 async function recorded(t: Test, guest: Guest, fault: (typeof faults)[number]) {
   const number = faults.indexOf(fault);

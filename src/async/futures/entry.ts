@@ -12,6 +12,7 @@ import {
 import type { CodeAddress } from '../../elf/index.js';
 import { type FutureLookup, fieldsOf, holdsOfFields, readStates, type StateMachine } from './layout.js';
 import { pollTypeOf, returnsNothing } from './poll-functions.js';
+import { asWritten } from './short-names.js';
 import {
   type FutureKind,
   type FutureType,
@@ -142,7 +143,7 @@ export class FutureEntry implements FutureType {
     const own = /^\{(async_\w+)_env(#\d+)\}/.exec(path.pop() ?? '');
     const { poll } = this.polled;
     const named = namedPath([...path, `{${own?.[1]}${own?.[2]}}`], poll && linkageNameOf(poll), this.#debug.elf.budget);
-    return named.filter((part) => !/^\{async_(fn|closure)#\d+\}$/.test(part)).join('::');
+    return asWritten(named.filter((part) => !/^\{async_(fn|closure)#\d+\}$/.test(part))).join('::');
   }
 }
 

@@ -7,11 +7,20 @@ import type { FutureType } from './types.js';
 export function shortType(name: string): string {
   // Every run of letters is a match, so that none is scanned twice: names of a damaged file are long.
   return readable(name).replace(/[\w$#{}]+(?:::[\w$#{}]+)*/g, (path) => {
-    const parts = path.split('::');
+    const parts = asWritten(path.split('::'));
     const last = parts.at(-1) as string;
     // A block or closure is named by its surroundings.
     return last.startsWith('{') ? parts.slice(-2).join('::') : last;
   });
+}
+
+/** What embassy's macro makes of `async fn sensor`: a function `__sensor_task`, and in it the body's. */
+const TASK_OF_MACRO = /^__(\w+?)_task(?:_inner_function)?$/;
+
+/** A path with the function's name that its author has written, where a macro has made others of it. */
+export function asWritten(path: readonly string[]): readonly string[] {
+  const names = path.map((part) => TASK_OF_MACRO.exec(part)?.[1] ?? part);
+  return names.filter((name, i) => name === path[i] || name !== names[i - 1]);
 }
 
 function readable(name: string): string {
