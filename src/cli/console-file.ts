@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer';
 import { closeSync } from 'node:fs';
 import { messageOf } from '../base/errors.js';
-import { note } from './failure.js';
+import { note, showOutput } from './failure.js';
 import { openOutput, writeAll } from './open-output.js';
 
 /** The file of `--console`; opened before QEMU starts, so that a wrong path costs nothing. */
@@ -60,5 +60,5 @@ function flush(): void {
   }
   if (left > 0) process.stderr.write(`\n[${left} bytes that the target printed are left out]\n`);
   left = 0;
-  process.stderr.write(text);
+  showOutput(process.stderr, text);
 }

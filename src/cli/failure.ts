@@ -1,5 +1,8 @@
+import { fstatSync } from 'node:fs';
 import { type ErrorCode, type RsptraceError, toError } from '../base/errors.js';
 import { jsonLine, textLines, visible, wrapped } from '../text/index.js';
+
+const NEWLINE = 10;
 
 export const ExitCode = {
   recorded: 0,
@@ -50,7 +53,7 @@ export function reportError(error: RsptraceError): void {
   // Other hints may have names of the target's in them, and these line breaks.
   const lines = error.code === 'USAGE' ? error.hint?.split('\n') : error.hint && [error.hint];
   const hint = (lines || []).map((line) => `  ${line}`);
-  process.stderr.write(sentenceLines([`rsptrace: ${error.message} [${error.code}]`, ...hint], process.stderr));
+  writeMessage(sentenceLines([`rsptrace: ${error.message} [${error.code}]`, ...hint], process.stderr));
 }
 
 /** Reports an error; with `--json` also as the one object on stdout. Gives the exit status. */
@@ -71,7 +74,33 @@ export function thoseOf(sentences: readonly (string | false | undefined)[]): str
 /** What a person is to know, apart from the data: a line each on stderr. */
 export function note(...sentences: readonly (string | false | undefined)[]): void {
   const lines = thoseOf(sentences).map((sentence) => `rsptrace: ${sentence}`);
-  if (lines.length > 0) process.stderr.write(sentenceLines(lines, process.stderr));
+  if (lines.length > 0) writeMessage(sentenceLines(lines, process.stderr));
+}
+
+/** Where the target has printed the begin of a line. */
+let inLine: NodeJS.WritableStream | undefined;
+
+/** Shows what the target prints. */
+export function showOutput(out: NodeJS.WritableStream, text: Uint8Array): void {
+  out.write(text);
+  if (text.length > 0) inLine = text.at(-1) === NEWLINE ? undefined : out;
+}
+
+/** The target has ended: what comes after its last line begins another one. */
+export function endOutputLine(): void {
+  inLine?.write('\n');
+  inLine = undefined;
+}
+
+/** A message begins a line of its own, also where the target's output goes to the same terminal or file. */
+export function writeMessage(text: string): void {
+  if (inLine === process.stderr || (inLine && isOneFile())) endOutputLine();
+  process.stderr.write(text);
+}
+
+function isOneFile(): boolean {
+  const [out, error] = [1, 2].map((fd) => fstatSync(fd));
+  return out?.dev === error?.dev && out?.ino === error?.ino;
 }
 
 /** A terminal gets lines broken between words; a file, in which other programs search, one line a sentence. */

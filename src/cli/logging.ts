@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import { visible, visibleJson } from '../text/index.js';
-import { note } from './failure.js';
+import { note, writeMessage } from './failure.js';
 
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const;
 type Level = (typeof levels)[number];
@@ -83,7 +83,7 @@ function valueText(value: unknown): string {
 /** `   1.234 debug inject  patches written  probes: 3`, with the seconds since rsptrace began. */
 const lineForPeople: Write = (level, part, fields, message) => {
   const head = `${(performance.now() / 1000).toFixed(3).padStart(8)} ${level.padEnd(5)} ${(part ?? '').padEnd(7)}`;
-  process.stderr.write(`${visible(`${head} ${message}${fieldsText(fields, '  ', '; ', '')}`)}\n`);
+  writeMessage(`${visible(`${head} ${message}${fieldsText(fields, '  ', '; ', '')}`)}\n`);
 };
 
 let pinoLogger: Pick<Logger, Written> | undefined;
@@ -96,5 +96,5 @@ const jsonLine: Write = (level, part, fields, message) => {
 
 function openPino(): Pick<Logger, Written> {
   const { pino } = createRequire(import.meta.url)('pino') as typeof import('pino');
-  return pino({ level: 'trace', base: null }, { write: (line) => void process.stderr.write(visibleJson(line)) });
+  return pino({ level: 'trace', base: null }, { write: (line) => writeMessage(visibleJson(line)) });
 }

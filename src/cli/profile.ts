@@ -21,7 +21,7 @@ import {
   timeText,
 } from '../trace/index.js';
 import type { AtTarget } from './at-target.js';
-import { ExitCode, note, thoseOf } from './failure.js';
+import { ExitCode, note, showOutput, thoseOf } from './failure.js';
 import { endProgram, processNamed, programNamed, underGdbserver } from './local-process.js';
 import { loadedThere, lookAt, programOf, type ReadProgram, readProgram } from './look-at.js';
 import { wireRecorder } from './open-output.js';
@@ -117,7 +117,7 @@ async function ofMachine(prepared: Prepared): Promise<number> {
   await using machine = await startMachine({
     ...{ command: args.command, elf: linked, arch, logger, wire },
     ...{ timeoutMs: args.timeout, hidesNothing: onlyStops },
-    onConsole: (text) => void shown.write(text),
+    onConsole: (text) => showOutput(shown, text),
   });
   return (await sampled(prepared, machine.session, linked, false)).status;
 }

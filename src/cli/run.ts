@@ -17,7 +17,7 @@ import { isLinuxProgram, isMovedAtBoot } from '../target/index.js';
 import { onEvents, TaskSummary, tee, timeOf } from '../trace/index.js';
 import { leavesStub } from './at-target.js';
 import { ConsoleFile } from './console-file.js';
-import { note } from './failure.js';
+import { endOutputLine, note, showOutput } from './failure.js';
 import { isCut, LastOrders } from './last-orders.js';
 import { programNamed } from './local-process.js';
 import { wireRecorder } from './open-output.js';
@@ -30,8 +30,6 @@ import { report } from './recording/outcome.js';
 import { type Prepared, withRecording } from './recording/prepare.js';
 import { type Recorded, recordSession } from './recording/session.js';
 import { nothingToBoot, runTarget, verifyLoadable } from './runner.js';
-
-const newline = 10;
 
 /**
  * What QEMU ends with where success is written to isa-debug-exit: `value << 1 | 1`. 0, and the 0x10 of kernels that
@@ -96,10 +94,10 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
   const ending = new AbortController();
   const hasDebugExit = args.command.some((word) => /^isa-debug-exit\b/.test(word));
   using watch = new GuestWatch(guestLimits(args, hasDebugExit ? debugExits : [0]), () => ending.abort());
-  const shown = new ShownConsole(args.json ? process.stderr : process.stdout);
+  const out = args.json ? process.stderr : process.stdout;
   let record: ((text: Uint8Array) => void) | undefined;
   const onConsole = (text: Uint8Array): void => {
-    shown.write(text);
+    showOutput(out, text);
     kept.write(text);
     watch.console(text);
     record?.(text);
@@ -141,31 +139,11 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
   await last.finish(recording);
   const { endedByUs } = last;
   const exit = await machine.qemu.ended;
-  shown.endLine();
+  endOutputLine();
   const verdicts = [...watch.verdicts(endedByUs ? undefined : exit), ...(panic ? [panic.verdict] : [])];
   return report(prepared, endSeen(recording, exit.signal, endedByUs, args), {
     ...{ exit: exit.text, status: endedByUs ? null : exit.status, isStatusOurs: args['guest-status'], verdicts, panic },
   });
-}
-
-/** What the guest prints, as the user sees it. */
-class ShownConsole {
-  readonly #out: NodeJS.WritableStream;
-  #isInLine = false;
-
-  constructor(out: NodeJS.WritableStream) {
-    this.#out = out;
-  }
-
-  write(text: Uint8Array): void {
-    this.#out.write(text);
-    if (text.length > 0) this.#isInLine = text.at(-1) !== newline;
-  }
-
-  /** Messages of rsptrace begin a line of their own. */
-  endLine(): void {
-    if (this.#isInLine) this.#out.write('\n');
-  }
 }
 
 /** Its clock counts instructions and nothing else. */

@@ -1,6 +1,6 @@
 // Notes on stderr: lines that a terminal shows, and that other programs search.
 import t from 'tap';
-import { sentenceLines } from '../../src/cli/failure.js';
+import { note, sentenceLines, showOutput } from '../../src/cli/failure.js';
 import { textWidth } from '../../src/text/text-width.js';
 
 const sentence = 'rsptrace: 3 probes left out (work::level1, work::level2): counts of them are lower bounds';
@@ -23,4 +23,16 @@ t.test('a file gets a line a sentence, whatever is in it', async (t) => {
   const file = { isTTY: false, columns: 40 };
   t.equal(sentenceLines([sentence, hint], file), `${sentence}\n${hint}\n`);
   t.equal(sentenceLines(['name \x1b[31m\nred'], file), 'name \\u{1b}[31m\\nred\n');
+});
+
+t.test('a message ends the line that the target has begun on the same stream, and only that', async (t) => {
+  const { write } = process.stderr;
+  t.teardown(() => Object.assign(process.stderr, { write }));
+  let written = '';
+  Object.assign(process.stderr, { write: (text: string | Uint8Array) => (written += Buffer.from(text)) });
+  for (const text of ['boot', 'ing\n', '$ ']) {
+    showOutput(process.stderr, Buffer.from(text));
+    note('a message');
+  }
+  t.equal(written, 'boot\nrsptrace: a message\ning\nrsptrace: a message\n$ \nrsptrace: a message\n');
 });
