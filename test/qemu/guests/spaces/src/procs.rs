@@ -298,7 +298,7 @@ unsafe fn word(bytes: *const u8, length: usize) -> usize {
 }
 /// Where programs lie that may lie anywhere.
 const LOADED_AT: usize = if cfg!(beyond) {
-    0x8030_0000
+    if cfg!(target_arch = "riscv64") { 0x8030_0000 } else { 0x30_0000 }
 } else if cfg!(target_arch = "riscv64") {
     0x8020_0000
 } else {

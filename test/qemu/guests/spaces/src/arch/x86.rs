@@ -1,5 +1,5 @@
 // x86_64 through QEMU's PVH entry, 4-level paging: an identity mapping for the kernel; the trampoline, and what a trap needs, in all
-// address spaces at HIGH. The timer is the PIT through the PIC.
+// address spaces at HIGH. Each hart has a timer, its local APIC's.
 use crate::{Process, Trap, alloc_page};
 use core::arch::{asm, global_asm};
 pub const NAME: &str = "x86_64";
@@ -19,7 +19,7 @@ pub struct Frame {
     sp: usize,
     ss: usize,
 }
-/// What the processor and the trampoline use in every address space: one page.
+/// What a processor and the trampoline use in every address space: one page.
 #[repr(C, align(4096))]
 struct Area {
     gdt: [u64; 8],
@@ -30,28 +30,36 @@ struct Area {
     kernel_root: usize,
     frame: Frame,
 }
-static mut AREA: Area = unsafe { core::mem::zeroed() };
+const HARTS: usize = 2;
+static mut AREAS: [Area; HARTS] = unsafe { core::mem::zeroed() };
 const HIGH: usize = 0xffff_8000_0000_0000;
 const AREA_AT: usize = HIGH + 0x1000;
 
 global_asm!(
     ".section .note.pvh,\"a\",@note", ".balign 4", ".long 4, 4, 18", ".asciz \"Xen\"", ".long _start",
     ".section .text.boot,\"ax\",@progbits", ".code32", ".global _start", "_start:",
-    "cli", "mov esp, offset __stacks + 0x10000",
+    "cli",
     "mov eax, offset boot_pdpt", "or eax, 3", "mov [boot_pml4], eax",
     "mov eax, offset boot_pd", "or eax, 3", "mov ecx, 0",
     "1: mov [boot_pdpt + ecx*8], eax", "add eax, 4096", "inc ecx", "cmp ecx, 4", "jne 1b",
     "mov eax, 0x83", "mov ecx, 0",
     "2: mov [boot_pd + ecx*8], eax", "add eax, 0x200000", "inc ecx", "cmp ecx, 2048", "jne 2b",
+    "mov esi, offset low", "mov edi, 0x8000", "mov ecx, offset low_end", "sub ecx, esi", "rep movsb",
+    "lgdt [boot_gdtr]", ".byte 0xea", ".long protected", ".word 24",
+    // The others begin here, at 0x8000, in real mode.
+    ".code16", "low:", "cli", "xor ax, ax", "mov ds, ax", ".byte 0x66, 0x0f, 0x01, 0x16", ".word 0x8000 + low_gdtr - low",
+    "mov eax, cr0", "or al, 1", "mov cr0, eax", ".byte 0x66, 0xea", ".long protected", ".word 24",
+    "low_gdtr: .word 31", ".long boot_gdt", "low_end:",
+    ".code32", "protected:", "mov eax, 16", "mov ds, eax", "mov es, eax", "mov ss, eax",
     "mov eax, offset boot_pml4", "mov cr3, eax",
     "mov eax, cr4", "or eax, 0x620", "mov cr4, eax",
     "mov ecx, 0xc0000080", "rdmsr", "or eax, 0x100", "wrmsr",
     "mov eax, cr0", "or eax, 0x80000002", "and eax, 0xfffffffb", "mov cr0, eax",
-    "lgdt [boot_gdtr]",
-    ".byte 0xea", ".long start64", ".word 8",
-    ".code64", "start64:", "mov ax, 16", "mov ds, ax", "mov es, ax", "mov ss, ax",
-    "mov rsp, offset __stacks + 0x10000", "xor ebp, ebp", "xor edi, edi", "call rust_main",
-    // rdi: the area as the kernel sees it, rsi: root of the process
+    ".byte 0xea", ".long which", ".word 8",
+    ".code64", "which:", "mov eax, 1", "cpuid", "shr ebx, 24", "jnz other",
+    "start64:", "mov rsp, offset __stacks + 0x10000", "xor ebp, ebp", "xor edi, edi", "call rust_main",
+    "other:", "mov rsp, offset __stacks + 0x20000", "xor ebp, ebp", "mov edi, 1", "call other_main",
+    // rdi: the area as the kernel sees it, rsi: root of the process, rdx: the area in every space
     ".global enter_user", "enter_user:",
     "push rbx", "push rbp", "push r12", "push r13", "push r14", "push r15",
     "mov [rdi + {frame} - 16], rsp", "mov rax, cr3", "mov [rdi + {frame} - 8], rax",
@@ -59,12 +67,12 @@ global_asm!(
     "back:", "pop r15", "pop r14", "pop r13", "pop r12", "pop rbp", "pop rbx", "ret",
     "fault_in_kernel: mov rsp, offset __stacks + 0x10000", "call kernel_fault",
     ".section .rodata.boot,\"a\",@progbits", ".balign 8",
-    "boot_gdt:", ".quad 0", ".quad 0x00af9b000000ffff", ".quad 0x00cf93000000ffff",
-    "boot_gdtr:", ".word 23", ".quad boot_gdt",
+    "boot_gdt:", ".quad 0", ".quad 0x00af9b000000ffff", ".quad 0x00cf93000000ffff", ".quad 0x00cf9b000000ffff",
+    "boot_gdtr:", ".word 31", ".quad boot_gdt",
     ".section .bss.boot,\"aw\",@nobits", ".balign 4096", ".global boot_pml4",
     "boot_pml4: .skip 4096", "boot_pdpt: .skip 4096", "boot_pd: .skip 16384",
     ".section .trampoline,\"ax\",@progbits", ".balign 4096",
-    "movabs rsp, {area} + {frame}", "mov cr3, rsi",
+    "lea rsp, [rdx + {frame}]", "mov cr3, rsi",
     "pop r15", "pop r14", "pop r13", "pop r12", "pop r11", "pop r10", "pop r9", "pop r8", "pop rdi", "pop rsi", "pop rbp",
     "pop rdx", "pop rcx", "pop rbx", "pop rax", "add rsp, 16", "iretq",
     ".global trap_timer", "trap_timer: push 0", "push 32", "jmp trap",
@@ -79,7 +87,7 @@ global_asm!(
     "movabs rax, offset back", "jmp rax",
     "1: movabs rax, offset fault_in_kernel", "jmp rax",
     ".text",
-    frame = const core::mem::offset_of!(Area, frame), high = const HIGH, area = const AREA_AT,
+    frame = const core::mem::offset_of!(Area, frame), high = const HIGH,
 );
 // rustc asks for these, and with the library's they would bring that library's debug information.
 global_asm!(
@@ -90,7 +98,7 @@ global_asm!(
     ".global memset", "memset: mov r8, rdi", "mov eax, esi", "mov rcx, rdx", "rep stosb", "mov rax, r8", "ret",
 );
 unsafe extern "C" {
-    fn enter_user(area: *mut Area, root: usize);
+    fn enter_user(area: *mut Area, root: usize, at: usize);
     fn trap_timer();
     fn trap_call();
     fn trap_opcode();
@@ -98,6 +106,7 @@ unsafe extern "C" {
     fn trap_page();
     static trampoline: u8;
     static __free: u8;
+    static __stacks: u8;
     static boot_pml4: u8;
 }
 
@@ -154,10 +163,14 @@ pub fn mapped(root: usize, at: usize) -> usize {
     let entry = entry(root, at, false);
     if entry.is_null() || unsafe { *entry } & P == 0 { 0 } else { page_of(unsafe { *entry }) }
 }
+fn area(hart: usize) -> *mut Area {
+    unsafe { (&raw mut AREAS as *mut Area).add(hart) }
+}
 fn map_high(root: usize) {
     map(root, HIGH, unsafe { &raw const trampoline } as usize, false);
-    map(root, AREA_AT, &raw const AREA as usize, false);
-    map(root, AREA_AT + 4096, &raw const AREA as usize + 4096, false);
+    for hart in 0..HARTS {
+        map(root, AREA_AT + hart * 4096, area(hart) as usize, false);
+    }
 }
 pub fn new_space() -> usize {
     let root = alloc_page();
@@ -190,17 +203,22 @@ pub fn set_result(frame: *mut Frame, value: u64) {
 pub fn page_of_frame(frame: *mut Frame) -> usize {
     frame as usize
 }
-fn gate(vector: usize, handler: unsafe extern "C" fn(), rights: u64) {
+fn gate(area: *mut Area, vector: usize, handler: unsafe extern "C" fn(), rights: u64) {
     let at = (HIGH + (handler as usize - unsafe { &raw const trampoline } as usize)) as u64;
     let low = (at & 0xffff) | (8 << 16) | (rights << 40) | ((at >> 16 & 0xffff) << 48);
-    unsafe { (&raw mut AREA.idt as *mut [u64; 2]).add(vector).write([low, at >> 32]) };
+    unsafe { (&raw mut (*area).idt as *mut [u64; 2]).add(vector).write([low, at >> 32]) };
 }
 pub fn start_paging() {
     map_high(unsafe { &raw const boot_pml4 } as usize);
-    let tss = (AREA_AT + core::mem::offset_of!(Area, tss)) as u64;
-    let stack = (AREA_AT + core::mem::offset_of!(Area, frame) + size_of::<Frame>()) as u64;
+    use_area(0);
+}
+fn use_area(hart: usize) {
+    let own = area(hart);
+    let at = AREA_AT + hart * 4096;
+    let tss = (at + core::mem::offset_of!(Area, tss)) as u64;
+    let stack = (at + core::mem::offset_of!(Area, frame) + size_of::<Frame>()) as u64;
     unsafe {
-        AREA.gdt = [
+        (*own).gdt = [
             0,
             0x00af_9b00_0000_ffff,
             0x00cf_9300_0000_ffff,
@@ -210,36 +228,67 @@ pub fn start_paging() {
             tss >> 32,
             0,
         ];
-        AREA.tss[1] = stack as u32;
-        AREA.tss[2] = (stack >> 32) as u32;
+        (*own).tss[1] = stack as u32;
+        (*own).tss[2] = (stack >> 32) as u32;
     }
-    gate(6, trap_opcode, 0x8e);
-    gate(13, trap_protection, 0x8e);
-    gate(14, trap_page, 0x8e);
-    gate(32, trap_timer, 0x8e);
-    gate(128, trap_call, 0xee);
+    gate(own, 6, trap_opcode, 0x8e);
+    gate(own, 13, trap_protection, 0x8e);
+    gate(own, 14, trap_page, 0x8e);
+    gate(own, 32, trap_timer, 0x8e);
+    gate(own, 128, trap_call, 0xee);
     let pointer = |limit: u16, at: usize| [limit, at as u16, (at >> 16) as u16, (at >> 32) as u16, (at >> 48) as u16];
-    let gdt = pointer(63, AREA_AT);
-    let idt = pointer(129 * 16 - 1, AREA_AT + core::mem::offset_of!(Area, idt));
+    let gdt = pointer(63, at);
+    let idt = pointer(129 * 16 - 1, at + core::mem::offset_of!(Area, idt));
     unsafe { asm!("lgdt [{}]", "lidt [{}]", "ltr {:x}", in(reg) &gdt, in(reg) &idt, in(reg) 40u16) };
 }
-pub fn start_others(_own: usize) {}
+/// A register of the hart's own interrupt controller.
+fn apic(register: usize) -> *mut u32 {
+    (0xfee0_0000 + register) as *mut u32
+}
+/// The second hart, where QEMU's firmware configuration device says that there is one (docs/specs/fw_cfg.txt, FW_CFG_NB_CPUS).
+pub fn start_others(_own: usize) {
+    unsafe { asm!("out dx, ax", in("dx") 0x510u16, in("ax") 5u16) };
+    if inb(0x511) == 1 {
+        return;
+    }
+    unsafe {
+        apic(0x310).write_volatile(1 << 24);
+        apic(0x300).write_volatile(0x4500);
+        idle();
+        apic(0x300).write_volatile(0x4600 + 8);
+    }
+}
+#[unsafe(no_mangle)]
+pub extern "C" fn other_main(hart: usize) -> ! {
+    use_area(hart);
+    start_timer();
+    crate::schedule();
+    loop {
+        unsafe { asm!("cli", "hlt") }
+    }
+}
 /// Every 50 ms: a traced kernel takes that long between two instructions of a program. Interrupts come in user mode only.
 pub fn start_timer() {
-    for (p, v) in [(0x20, 0x11), (0xa0, 0x11), (0x21, 32), (0xa1, 40), (0x21, 4), (0xa1, 2), (0x21, 1), (0xa1, 1), (0x21, 0xfe), (0xa1, 0xff)] {
-        outb(p, v);
+    outb(0x21, 0xff);
+    outb(0xa1, 0xff);
+    for (register, value) in [(0xf0, 0x1ff), (0x3e0, 11), (0x320, 0x20020), (0x380, 50_000_000)] {
+        unsafe { apic(register).write_volatile(value) };
     }
-    outb(0x43, 0x34);
-    outb(0x40, (59_659 & 0xff) as u8);
-    outb(0x40, (59_659 >> 8) as u8);
 }
-/// Never with one hart.
-pub fn idle() {}
+pub fn idle() {
+    for _ in 0..10_000 {
+        core::hint::spin_loop();
+    }
+}
 pub fn run(process: &mut Process) -> Trap {
+    let sp: usize;
+    unsafe { asm!("mov {}, rsp", out(reg) sp) };
+    let hart = (sp - unsafe { &raw const __stacks } as usize) >> 16;
     let frame = unsafe {
-        AREA.frame = *process.frame;
-        enter_user(&raw mut AREA, process.root);
-        *process.frame = AREA.frame;
+        let own = area(hart);
+        (*own).frame = *process.frame;
+        enter_user(own, process.root, AREA_AT + hart * 4096);
+        *process.frame = (*own).frame;
         &*process.frame
     };
     match frame.vector {
@@ -248,7 +297,7 @@ pub fn run(process: &mut Process) -> Trap {
             Trap::Call { number, a, b }
         }
         32 => {
-            outb(0x20, 0x20);
+            unsafe { apic(0xb0).write_volatile(0) };
             Trap::Timer
         }
         vector => {
