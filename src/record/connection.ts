@@ -17,7 +17,7 @@ interface Link {
 export class Connection {
   #link: Link | undefined;
   /** Totals of the links before this one. */
-  #earlier = { stops: 0, ranNs: 0, foreignHits: 0 };
+  #earlier = { stops: 0, ranNs: 0, foreignHits: new Map<bigint, number>() };
 
   /** From now on the target is reached this way. */
   open(link: Link): void {
@@ -51,9 +51,11 @@ export class Connection {
     return this.#earlier.ranNs + this.engine.runningTime();
   }
 
-  /** Stops at a probe's address in other code. */
-  get foreignHits(): number {
-    return this.#earlier.foreignHits + this.engine.foreignHits + (this.engine.others?.foreign ?? 0);
+  /** Stops at a probe's address in other code, by address. */
+  get foreignHits(): Map<bigint, number> {
+    const all = new Map(this.#earlier.foreignHits);
+    for (const [place, hits] of this.engine.foreignHits) all.set(place, (all.get(place) ?? 0) + hits);
+    return all;
   }
 
   /** Stops of further programs under the present engine; undefined without any. */

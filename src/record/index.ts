@@ -1,4 +1,5 @@
 export { tooEarly } from './early-stops.js';
+export type { ForeignHits } from './foreign-hits.js';
 export { HartNumbers } from './harts.js';
 export { type InputObserver, KeptRecords, type Recovered } from './kept-records.js';
 export type { LogEntry } from './log-entries.js';

@@ -14,6 +14,7 @@ import {
 } from '../target/stacks/index.js';
 import { type Frame, SourceFrames } from '../target/unwind/index.js';
 import type { OpenLockWait } from '../trace/index.js';
+import { type ForeignHits, foreignHits } from './foreign-hits.js';
 import type { Parts } from './parts.js';
 import type { Progress } from './recording.js';
 
@@ -41,6 +42,8 @@ export interface Quiet {
   /** Stops and records before it. */
   readonly hits: number;
   readonly codeAbsent: boolean;
+  /** Stops in it that led to no event, because other code came to the places of probes. */
+  readonly foreign: ForeignHits | undefined;
   readonly isProcess: boolean;
   /** Those of which most is known, first; empty where nobody could look. */
   readonly harts: readonly QuietHart[];
@@ -86,7 +89,7 @@ export class QuietWatch implements StopObserver {
   /** All that was found. */
   readonly times: Quiet[] = [];
   /** Events and records at the last change, in how many parts there were none since, and the hits before. */
-  #seen = { count: 0, parts: 0, hits: 0 };
+  #seen = { count: 0, parts: 0, hits: 0, foreign: new Map<bigint, number>() };
 
   constructor(options: QuietOptions, parts: Parts, progress: () => Progress, inner: StopObserver) {
     this.#options = options;
@@ -130,9 +133,10 @@ export class QuietWatch implements StopObserver {
   #part(): void {
     const { count, parts } = this.#seen;
     const { hits } = this.#progress();
-    if (this.#count !== count) this.#seen = { count: this.#count, parts: 0, hits };
+    if (this.#count !== count)
+      this.#seen = { count: this.#count, parts: 0, hits, foreign: this.#parts.connection.foreignHits };
     else if (parts < PARTS) {
-      this.#seen = { count, parts: parts + 1, hits };
+      this.#seen = { ...this.#seen, parts: parts + 1, hits };
       if (parts + 1 === PARTS) this.#look().catch((thrown: unknown) => this.#failed(thrown));
     }
   }
@@ -199,7 +203,8 @@ export class QuietWatch implements StopObserver {
     if (this.#timer === undefined) return;
     const { codeAbsent } = this.#progress();
     const { isProcess } = this.#parts.target;
-    const quiet = { ms: this.#options.ms, hits: this.#seen.hits, codeAbsent, isProcess, harts, more };
+    const foreign = foreignHits(this.#parts, this.#seen.foreign);
+    const quiet = { ms: this.#options.ms, hits: this.#seen.hits, codeAbsent, foreign, isProcess, harts, more };
     if (this.times.length < MOST_KEPT) this.times.push(quiet);
     this.#options.report(quiet);
   }

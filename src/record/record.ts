@@ -8,6 +8,7 @@ import { watchRef } from '../probes/index.js';
 import { type StopReply, stubOfHandshake } from '../rsp/index.js';
 import { meanwhile } from '../target/index.js';
 import { boundTallies, type ClockInfo, type GuestNanos, type RecordingFacts, type TallyRow } from '../trace/index.js';
+import { foreignHits } from './foreign-hits.js';
 import type { Recording, RecordOptions } from './recording.js';
 import { Run } from './run.js';
 import { allCalls, emitStuck } from './tracers.js';
@@ -173,7 +174,7 @@ function factsOf(run: Run, missing: number): RecordingFacts {
     stops,
     records,
     missing,
-    foreignHits: connection.foreignHits,
+    foreignHits: foreignHits(run.parts)?.hits ?? 0,
     neverLoaded: run.notLoaded,
     tailLost: engines.results.tailLost,
     ...(run.recordsClock === undefined ? {} : { recordsClock: run.recordsClock }),
@@ -251,7 +252,7 @@ function summarize(run: Run, { ram, ended, missing, unread, clock, stoodMs, host
     pastWire,
     quiet: run.quiet?.times ?? [],
     resets: run.boot.resets?.count ?? 0,
-    foreignHits: connection.foreignHits,
+    foreign: foreignHits(run.parts),
     wasHit: connection.engine.wasHit,
     ...run.progress,
   };

@@ -22,6 +22,7 @@ import type {
   TraceSink,
   WatchRef,
 } from '../trace/index.js';
+import type { ForeignHits } from './foreign-hits.js';
 import type { Program } from './program.js';
 import type { Quiet, QuietOptions } from './quiet.js';
 import type { LogRequest } from './recording-log.js';
@@ -213,8 +214,8 @@ export interface Recording extends Progress, EnginesChosen {
   readonly neverLoaded: readonly string[];
   /** Of further programs; undefined without any. */
   readonly others: OtherCounts | undefined;
-  /** Foreign hits: stops at a probe's address in other code, for example in another address space. Not recorded. */
-  readonly foreignHits: number;
+  /** Stops at a probe's address in other code; undefined without any. */
+  readonly foreign: ForeignHits | undefined;
   /** A probe's place was reached, whether or not an event came of it. */
   readonly wasHit: boolean;
   /** The guest ended while its ring could only be read at stops: the ring's last records are lost. */

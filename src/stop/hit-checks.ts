@@ -81,8 +81,6 @@ export class HitChecks {
   readonly #spaces: SpaceNumbers;
   /** The mode that the program runs in, as first found. */
   #runsAs: Standing['privilege'];
-  /** Foreign hits so far. */
-  foreign = 0;
   readonly #standings: StandingReads;
 
   /** Undefined if there is one address space only: a process. */
@@ -127,7 +125,6 @@ export class HitChecks {
       if (this.#standings.skipped) return 'again';
       const { session, code } = this.#options;
       if (!((await isOwnPage(session.memory(hart), code, found.pc)) ?? same)) {
-        this.foreign++;
         // Another program may have taken the place of ours.
         pages.clear();
         return 'foreign';
@@ -135,7 +132,6 @@ export class HitChecks {
       pages.add(start);
       if (!same && found.code) this.#changed.set(placeOf(found), found.code);
     } else if (same === undefined && isUser(privilege) !== isUser(this.#runsAs ?? privilege)) {
-      this.foreign++;
       return 'foreign';
     }
     this.#runsAs ??= privilege;

@@ -25,8 +25,6 @@ export interface OtherProgram {
 export interface OtherCounts {
   /** Stops in each program, in its code, whether it has a probe there or not. */
   readonly stops: ReadonlyMap<ElfFile, number>;
-  /** Stops in code of none of them. */
-  readonly foreign: number;
   /** Stops in code that several of them have alike, which are not recorded. */
   readonly untold: number;
 }
@@ -56,7 +54,7 @@ export class OtherHits {
   readonly #programs: ReadonlyMap<ElfFile, OtherProgram>;
   readonly #known: Programs;
   readonly #shared = new Map<bigint, Shared>();
-  readonly #counts = { stops: new Map<ElfFile, number>(), foreign: 0, untold: 0 };
+  readonly #counts = { stops: new Map<ElfFile, number>(), untold: 0 };
 
   /** `main`: the program whose hits are not ours. */
   constructor(parts: StopParts, passing: Passing, programs: readonly OtherProgram[], main: ElfFile | undefined) {
@@ -102,18 +100,19 @@ export class OtherHits {
   }
 
   /**
-   * Whose code is at a stop. `foreign`: nobody's who has a place here; `own`: the program's own, if it has one here
-   * (`isOwn`).
+   * Whose code is at a stop. `foreign`: nobody's who has a place here; `untold`: nothing says whose; `own`: the
+   * program's own, if it has one here (`isOwn`).
    */
-  async find(look: Look, hart: string | undefined, isOwn: boolean): Promise<OtherHit | 'foreign' | 'own'> {
+  async find(look: Look, hart: string | undefined, isOwn: boolean): Promise<OtherHit | 'foreign' | 'untold' | 'own'> {
     const found = await this.#whose(look, hart);
-    if (found === undefined && isOwn) return 'own';
-    if (found === undefined) this.#counts.foreign++;
-    return found ?? 'foreign';
+    return found ?? (isOwn ? 'own' : 'foreign');
   }
 
   /** Undefined: in no code of theirs that is known. */
-  async #whose({ pc, registers, guessed }: Look, hart: string | undefined): Promise<OtherHit | 'foreign' | undefined> {
+  async #whose(
+    { pc, registers, guessed }: Look,
+    hart: string | undefined,
+  ): Promise<OtherHit | 'foreign' | 'untold' | undefined> {
     const shared = pc === undefined ? undefined : this.#shared.get(pc);
     const { options, checks } = this.#parts;
     if (pc === undefined || shared === undefined || checks?.standing(registers).privilege !== 'user') return undefined;
@@ -123,16 +122,16 @@ export class OtherHits {
     };
     const found = await this.#known.at(pc, memory);
     const [elf] = found;
-    if (found.length > 1) this.#counts.untold++;
-    if (elf === undefined) this.#counts.foreign++;
-    if (elf === undefined || found.length > 1) return 'foreign';
+    if (elf === undefined) return 'foreign';
+    if (found.length > 1) {
+      this.#counts.untold++;
+      return 'untold';
+    }
     const program = this.#programs.get(elf);
     if (program === undefined) return undefined;
     this.#counts.stops.set(elf, (this.#counts.stops.get(elf) ?? 0) + 1);
     const point = shared.points.get(program);
-    if (point && (point.permanent || point.awaited)) return { program, point };
-    this.#counts.foreign++;
-    return 'foreign';
+    return point && (point.permanent || point.awaited) ? { program, point } : 'foreign';
   }
 
   /** Gives a hit to its program's tracer, and goes on from it. */

@@ -26,6 +26,8 @@ export class Passing {
   readonly #parts: StopParts;
   readonly #accesses: Accesses;
   readonly #writes: MemoryWrites;
+  /** How often foreign code has come to which place. */
+  readonly foreignHits = new Map<bigint, number>();
 
   constructor(parts: StopParts, accesses: Accesses) {
     this.#parts = parts;
@@ -93,11 +95,18 @@ export class Passing {
     return resuming.from(stepped.pc, hart);
   }
 
+  /** Foreign code reached a probe's address. */
+  foreign(...stop: Parameters<Passing['past']>): Promise<Next> {
+    const [{ pc }] = stop;
+    this.foreignHits.set(pc, (this.foreignHits.get(pc) ?? 0) + 1);
+    return this.past(...stop);
+  }
+
   /**
-   * Foreign code reached a probe's address: its own instruction is run, and no event is emitted. It is emulated if it
-   * touches registers alone. Memory of any code may be a device, which must be accessed once, by the hart.
+   * Nobody's stop: the instruction that is there is run, and no event is emitted. It is emulated if it touches
+   * registers alone. Memory of any code may be a device, which must be accessed once, by the hart.
    */
-  async foreign(
+  async past(
     hit: Hit,
     { breakpoint }: Pick<Point, 'breakpoint'>,
     guessed: GuessedReads,

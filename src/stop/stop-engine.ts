@@ -92,9 +92,9 @@ export class StopEngine {
     return this.#parts.resuming.times.runs + this.#parts.stepper.steps;
   }
 
-  /** Foreign hits: a probe's address came up in another address space, or in another program in the same one. */
-  get foreignHits(): number {
-    return this.#parts.checks?.foreign ?? 0;
+  /** Foreign hits, by place: it came up in another address space, or in another program in the same one. */
+  get foreignHits(): ReadonlyMap<bigint, number> {
+    return this.#passing.foreignHits;
   }
 
   /** A probe's place was reached, whether or not an event came of it. */
@@ -265,6 +265,7 @@ export class StopEngine {
     const found = await this.#others.find(look, hart, inUse(point));
     if (found === 'own') return 'own';
     if (found === 'foreign') return this.#passing.foreign(hit, { breakpoint }, look.guessed, hart);
+    if (found === 'untold') return this.#passing.past(hit, { breakpoint }, look.guessed, hart);
     await options.observer?.stopped(true);
     if (point === undefined) options.onStop?.(time());
     unexpected.expected();

@@ -13,6 +13,7 @@ export interface Recording {
   readonly tail_lost: boolean;
   readonly load_bias: string;
   readonly foreign_hits: number;
+  readonly foreign_most?: { readonly hits: number; readonly address: string; readonly probes: readonly string[] };
   readonly scratch: string | undefined;
   readonly ram: { readonly past_wire: boolean; readonly source?: string; readonly why?: string } | null;
   readonly panic_breakpoints: number;

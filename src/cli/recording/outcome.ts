@@ -32,7 +32,7 @@ import {
 } from '../stop-report.js';
 import { isColored, lineWidth, tableOptions } from '../terminal.js';
 import type { Prepared } from './prepare.js';
-import { quietJson } from './quiet.js';
+import { mostText, quietJson } from './quiet.js';
 import { type Recorded, stopText } from './session.js';
 
 /** The table, or the JSON object; and the error that ended it early, if one did. Gives the exit status. */
@@ -198,6 +198,9 @@ const manyPanics = 16;
 
 const slowMs = 5000;
 
+/** From so many stops in other code at one place on it is said which that is. */
+const manyForeign = 1000;
+
 /** What records that are not understood yet mean for whoever waits, for stderr. */
 export function backlogText(records: number, output: string): string {
   const left = isThere(recordsFile(output)) ? `leaves them to rsptrace recover ${output}` : 'loses them';
@@ -207,7 +210,7 @@ export function backlogText(records: number, output: string): string {
 
 /** What is left out, stays behind or was slow: a sentence each, on stderr. */
 function reportLimits({ args, program }: Prepared, recording: Recorded, guest: Guest | undefined): void {
-  const { unread, tailLost, panicPlaces, hostMs, openCounter, loadBias, foreignHits, pastWire } = recording;
+  const { unread, tailLost, panicPlaces, hostMs, openCounter, loadBias, foreign, pastWire } = recording;
   const isKept = unread > 0 && isThere(recordsFile(args.output));
   const wayOut = isKept ? `rsptrace recover ${args.output} makes the whole trace of them` : 'they are lost';
   const isMoved = loadBias !== 0n;
@@ -231,8 +234,8 @@ function reportLimits({ args, program }: Prepared, recording: Recorded, guest: G
     isNeverSeen(recording) &&
       `nothing of ${basename(args.elf)} was in the target's memory when it began, and no probe was hit: ${early}is it the ELF that runs there, loaded ${where}?${moves}`,
     ...notesOnOthers(program, recording),
-    foreignHits > 0 &&
-      `other code than ${whose} came to its probes' addresses ${plural(foreignHits, 'time')}: it went on untouched and is not recorded, but each time costs a stop`,
+    foreign &&
+      `other code than ${whose} came to its probes' addresses ${plural(foreign.hits, 'time')}: it went on untouched and is not recorded, but each time costs a stop${foreign.most.hits < manyForeign ? '' : `; ${mostText(foreign)}`}`,
     pastWire &&
       args['record-wire'] !== undefined &&
       `what was noted without stops did not pass over the wire, so that ${args['record-wire']} cannot be replayed; --engine stop makes a recording that can`,
@@ -273,8 +276,8 @@ function placesOf({ type, loadBias }: Program['elf']): string {
 }
 
 /** A wrong ELF, or one at other addresses: nothing else says why nothing was recorded. */
-function isNeverSeen({ codeAbsent, wasHit, records, tallies, foreignHits, neverLoaded }: Recording): boolean {
-  const isHit = wasHit || records + foreignHits > 0 || tallies.some(({ calls }) => calls > 0);
+function isNeverSeen({ codeAbsent, wasHit, records, tallies, foreign, neverLoaded }: Recording): boolean {
+  const isHit = wasHit || records > 0 || foreign !== undefined || tallies.some(({ calls }) => calls > 0);
   return codeAbsent && !isHit && neverLoaded.length === 0;
 }
 
@@ -317,7 +320,8 @@ function recordingJson(prepared: Prepared, recording: Recorded, guest: Guest | u
     harts_unseen: recording.hartsUnseen,
     harts_in_turn: recording.hartsInTurn,
     load_bias: hex(addr(recording.loadBias)),
-    foreign_hits: recording.foreignHits,
+    foreign_hits: recording.foreign?.hits ?? 0,
+    ...(recording.foreign ? { foreign_most: jsonFacts(recording.foreign.most) } : {}),
     scratch: recording.scratch,
     ram: ramJson(recording),
     ...jsonFacts(recording, ['trampolinesStay', 'trampolinesNeeded']),

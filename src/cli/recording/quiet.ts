@@ -1,24 +1,40 @@
 // What is said of a time without events.
 
+import { hex } from '../../base/addr.js';
 import { jsonFacts } from '../../base/json-facts.js';
-import type { Quiet, QuietHart } from '../../record/index.js';
-import { shownPlace } from '../../text/index.js';
+import type { ForeignHits, Quiet, QuietHart } from '../../record/index.js';
+import { plural, shownPlace } from '../../text/index.js';
 import { type OpenLockWait, timeText } from '../../trace/index.js';
 import { sentenceLines } from '../failure.js';
 
 /** For stderr: nothing where nothing is known that the user does not see. */
 export function quietText(quiet: Quiet, elf: string): string {
-  const { ms, hits, codeAbsent, harts, more } = quiet;
+  const { ms, hits, codeAbsent, foreign, harts, more } = quiet;
   const why = codeAbsent
     ? `the target had nothing of ${elf} in its memory when it began: does it run that, or is its loader not done?`
     : `the target has ${elf} in its memory, and has not come to what is probed`;
   const areIdle = more === 0 && harts.length > 0 && harts.every(({ state }) => state === 'idle');
   const places = harts.map((hart) => hartText(hart, quiet)).join('; ');
   const where = `${areIdle ? 'the machine is idle: ' : ''}${places}${more > 0 ? `; and ${more} more` : ''}`;
-  const parts = [...(hits === 0 ? [why] : []), ...(harts.length > 0 ? [where] : [])];
+  const parts = [
+    ...(hits === 0 ? [why] : []),
+    ...(harts.length > 0 ? [where] : []),
+    ...(foreign
+      ? [`other code came to the places of probes ${plural(foreign.hits, 'time')}, each a stop: ${mostText(foreign)}`]
+      : []),
+  ];
   if (parts.length === 0) return '';
   const what = hits === 0 ? 'no probe was hit in' : 'no event for';
   return sentenceLines([`rsptrace: ${what} ${ms / 1000} s: ${parts.join('; ')}`], process.stderr);
+}
+
+/** Where other code came to, and how to spare that: `2600 times to 0x201000, that of shell::main: ...`. */
+export function mostText({ most: { hits, address, probes } }: ForeignHits): string {
+  const [probe] = probes;
+  const times = plural(hits, 'time');
+  return probe === undefined
+    ? `${times} to ${hex(address)}, where a call was to return`
+    : `${times} to ${hex(address)}, that of ${probe}: leave that probe out (-p '!fn:NAME')`;
 }
 
 function hartText(hart: QuietHart, { isProcess }: Quiet): string {
@@ -54,7 +70,7 @@ function placeText({ inside, own }: QuietHart): string {
   return inside === undefined ? ` in ${place}` : ` in ${inside}, from ${place}`;
 }
 
-export function quietJson({ ms, hits, harts, more }: Quiet): object {
+export function quietJson({ ms, hits, foreign, harts, more }: Quiet): object {
   const names = ['number', 'name', 'state', 'inside', 'own', 'pc', 'lock'] as const;
-  return { ms, hits, harts: harts.map((hart) => jsonFacts(hart, [...names])), more };
+  return { ms, hits, foreign_hits: foreign?.hits ?? 0, harts: harts.map((hart) => jsonFacts(hart, [...names])), more };
 }
