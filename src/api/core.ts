@@ -54,7 +54,7 @@ export async function copyCore(
   const tops = stackPointers(core.threads, arch);
   const { regions, heaps, stacks, dead } = processRegions(mappingsOf(image, elf, core), tops, logger);
   const memory = await takeSnapshot(image, clipped([...writableRegions(elf), ...scan, ...regions], dead), {
-    beyond: constantsOf(elf),
+    ...{ beyond: constantsOf(elf), pointerBits: arch.pointerBits },
   });
   const libraries = await mappedLibraries(core.files, core.auxv, { debugDirs, logger, memory: image, program: elf });
   logger.debug({ threads: core.threads.length, missing: libraries.missing }, 'a core of a process');

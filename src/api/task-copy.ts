@@ -92,7 +92,7 @@ export async function copyProcess(
   using reader = await processMemory(session, tops[0] ?? elf.entry, room);
   logger.debug({ source: reader.source, regions: regions.length }, 'memory is copied');
   const all = clipped([...writableRegions(elf), ...scan, ...regions], dead);
-  const memory = await takeSnapshot(reader, all, { beyond: constantsOf(elf) });
+  const memory = await takeSnapshot(reader, all, { beyond: constantsOf(elf), pointerBits: arch.pointerBits });
   const seen = await seeLibraries(session, elf, { debugDirs, logger, memory: reader });
   return {
     memory,
@@ -201,7 +201,11 @@ async function copyMachine(session: Session, program: Described, options: CopyOp
   const { heaps, reader } = await machineRam(session, { arch, kept, logger }, harts, seer);
   logger.debug({ ram: heaps.length }, 'memory is copied');
   const regions = [...writableRegions(elf), ...scan, ...used.filter(({ start }) => isIn(heaps, start))];
-  const memory = await takeSnapshot(reader, regions, { beyond: constantsOf(elf), heaps });
+  const memory = await takeSnapshot(reader, regions, {
+    beyond: constantsOf(elf),
+    heaps,
+    pointerBits: arch.pointerBits,
+  });
   const walked = harts.flatMap(({ other, stack: { frames } }, hart) => (other ? [] : [{ frames, hart }]));
   return { memory, heaps: [], knowsHeaps: heaps.length > 0, stacks: [], dead, walk: async () => walked };
 }

@@ -6,6 +6,11 @@ export function addr(value: bigint | number): Addr {
   return BigInt.asUintN(64, BigInt(value)) as Addr;
 }
 
+/** Where a pointer leads of which so many bits count: the highest of these is repeated above. */
+export function pointsTo(pointer: Addr, bits: number | undefined): Addr {
+  return bits === undefined ? pointer : addr(BigInt.asIntN(bits, pointer));
+}
+
 /** `base + offset` in 64-bit arithmetic. A number costs one new bigint, and none if it is 0. */
 export function addOffset(base: Addr, offset: number | bigint): Addr {
   if (offset === 0) return base;

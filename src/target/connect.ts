@@ -19,8 +19,8 @@ export function connect(address: string | RemoteAddress, options: TargetOptions 
 
 /** What `rsptrace/rsp` needs to know about every architecture. */
 export function knownArchitectures(): readonly KnownRegisters[] {
-  return architectures().map(({ name, gdbNames, pc, registerDefaults, linux }) => ({
-    ...{ name, gdbNames, pc, signals: linux?.signals },
+  return architectures().map(({ name, gdbNames, pc, pointerBits, registerDefaults, linux }) => ({
+    ...{ name, gdbNames, pc, pointerBits, signals: linux?.signals },
     layout: registerDefaults?.layout,
     aliases: registerDefaults?.aliases ?? [],
   }));

@@ -29,7 +29,7 @@ for (const [cpu, level] of [
       const guest = start('qemu-aarch64', ['-cpu', cpu, '-g', socket, program]);
       t.teardown(() => void guest.process.kill('SIGKILL'));
       const functions = ['compare', 'add', 'three', 'four', 'mix', 'large', 'many', 'eight', 'pairs', 'wide'];
-      const probes = functions.flatMap((name) => ['-p', `fn:${name}`]);
+      const probes = [...functions, 'behind if m->b == 3'].flatMap((probe) => ['-p', `fn:${probe}`]);
       const output = await rsptrace('-r', socket, '--json', ...probes, '-o', trace, program).json<
         Recording & {
           probes: readonly { engine: string; why: string }[];
@@ -42,11 +42,12 @@ for (const [cpu, level] of [
       const compares = Number(/compares=(\d+)/.exec(said)?.[1]);
       t.ok(compares > 100, said);
       const calls = new Map(output.functions.map((row) => [row.function, row.calls]));
-      t.strictSame(calls, new Map(functions.map((name) => [name, name === 'compare' ? compares : 5])));
+      const expectedCalls = functions.map((name) => [name, name === 'compare' ? compares : 5] as const);
+      t.strictSame(calls, new Map([...expectedCalls, ['behind', 1]]));
       const lines = readFileSync(trace, 'utf8')
         .split('\n')
         .flatMap((line) => /\]\s+([a-z]+\(.*)$/.exec(line)?.[1] ?? [])
-        .filter((line) => !line.startsWith('compare'));
+        .filter((line) => !/^(compare|behind)/.test(line));
       const also = (value: string): string => (level === '-O0' ? `h: ${value}, ` : '');
       const expected = Array.from({ length: 5 }, (_, i) => [
         `add(n: ${i}, x: 1.5, y: 2.25, h: hfa2 { a: ${i}.0, b: ${2 * i}.0 }) = ${4 * i + 3.75}`,

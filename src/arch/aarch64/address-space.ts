@@ -17,8 +17,8 @@
 // Addresses of 52 bits, where IPS is 6: TTBRn 5:2 are bits 51:48 of the root table, 64 KiB pages have these bits of an
 // entry in 15:12. Smaller pages have them if DS is set (LPA2): 49:48 where they belong, 51:50 in 9:8, in place of SH.
 //
-// Refused: EL3, AArch32, the second stage, which a hypervisor's guests have. Not read: tags in the top byte; permission
-// overlays. A leaf without AF counts as mapped: its memory is there.
+// Refused: EL3, AArch32, the second stage, which a hypervisor's guests have. Not read: permission overlays and indirect
+// permissions. A leaf without AF counts as mapped: its memory is there.
 import { type Addr, addr } from '../../base/addr.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
 import type { Refusal } from '../../base/refusal.js';

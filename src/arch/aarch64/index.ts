@@ -65,6 +65,8 @@ export const aarch64: Architecture &
   registerDefaults,
   arguments: ['x0', 'x1', 'x2', 'x3', 'x4', 'x5', 'x6', 'x7'],
   results: ['x0', 'x1'],
+  // D8.8 "Address tagging": processes of Linux have it always, kernels by TCR_EL1.TBI0 and TBI1.
+  pointerBits: 56,
   returnAddress: { in: 'register', name: 'x30' },
   stackPointerAfterReturn: (atEntry) => atEntry,
   resultAddress: 'x8',

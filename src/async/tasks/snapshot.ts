@@ -1,4 +1,4 @@
-import { type Addr, addOffset, addr } from '../../base/addr.js';
+import { type Addr, addOffset, addr, pointsTo } from '../../base/addr.js';
 import { addTo } from '../../base/made-once.js';
 import type { MemoryReader } from '../../base/memory-reader.js';
 import { lastNotAbove } from '../../elf/index.js';
@@ -12,6 +12,8 @@ export interface Snapshot extends MemoryReader {
   readonly searched: number;
   /** Bytes that were asked for and could not be read, or were more than fit. */
   readonly unread: number;
+  /** See `Architecture.pointerBits`: of words that {@link pointersInto} finds, and of what is read. */
+  readonly pointerBits: number | undefined;
   /** Where these words lie, 8-aligned, in all that was copied. */
   places(words: Iterable<bigint>): ReadonlyMap<bigint, readonly Addr[]>;
   /** Where words lie that point into these ranges, by the start of each. */
@@ -45,19 +47,20 @@ interface SnapshotOptions {
   readonly beyond?: MemoryReader;
   /** Memory that may hold heaps: of it is copied what the words in the regions point to, and those there in turn. */
   readonly heaps?: readonly Region[];
+  readonly pointerBits?: number | undefined;
 }
 
 /** Copies memory. */
 export async function takeSnapshot(
   memory: MemoryReader,
   regions: readonly Region[],
-  { beyond = { read: async () => undefined }, heaps = [] }: SnapshotOptions = {},
+  { beyond = { read: async () => undefined }, heaps = [], pointerBits }: SnapshotOptions = {},
 ): Promise<Snapshot> {
   const copier = new Copier(memory);
   const own = merged(regions);
   for (const region of own) await copier.copy(region);
-  if (heaps.length > 0) await copier.follow(own, heaps);
-  return new CopiedMemory(copier, beyond);
+  if (heaps.length > 0) await copier.follow(own, heaps, pointerBits);
+  return new CopiedMemory(copier, beyond, pointerBits);
 }
 
 class Copier {
@@ -85,7 +88,7 @@ class Copier {
   }
 
   /** Copies of the heaps what words point to, beginning with those that were copied, until no word leads further. */
-  async follow(own: readonly Region[], heaps: readonly Region[]): Promise<void> {
+  async follow(own: readonly Region[], heaps: readonly Region[], pointerBits: number | undefined): Promise<void> {
     const granules = new Set<number>();
     const range = rangeOf(heaps);
     const heapAt = indexOf(heaps);
@@ -103,7 +106,7 @@ class Copier {
         fresh.push(granule);
       };
       for (; done < this.pieces.length; done++) {
-        eachAddress(this.pieces[done] as Piece, range, (address) => {
+        eachAddress(this.pieces[done] as Piece, range, pointerBits, (address) => {
           want(address);
           // What begins at a granule's end goes on in the next one.
           if (address % GRANULE > GRANULE - TAIL) want(address + TAIL);
@@ -137,10 +140,16 @@ async function largestPiece(
 class CopiedMemory implements Snapshot {
   readonly searched: number;
   readonly unread: number;
+  readonly pointerBits: number | undefined;
   readonly #pieces: readonly Piece[];
   readonly #beyond: MemoryReader;
 
-  constructor({ pieces, searched, unread }: Pick<Copier, 'pieces' | 'searched' | 'unread'>, beyond: MemoryReader) {
+  constructor(
+    { pieces, searched, unread }: Pick<Copier, 'pieces' | 'searched' | 'unread'>,
+    beyond: MemoryReader,
+    pointerBits: number | undefined,
+  ) {
+    this.pointerBits = pointerBits;
     this.#pieces = pieces.toSorted((a, b) => (a.start < b.start ? -1 : 1));
     this.#beyond = beyond;
     this.searched = searched;
@@ -153,10 +162,11 @@ class CopiedMemory implements Snapshot {
 
   async read(address: Addr, length: number): Promise<Uint8Array | undefined> {
     const bytes = new Uint8Array(length);
+    const from = pointsTo(address, this.pointerBits);
     for (let done = 0; done < length; ) {
-      const at = addOffset(address, done);
+      const at = addOffset(from, done);
       const piece = this.#pieceAt(at);
-      if (piece === undefined) return done === 0 ? await this.#beyond.read(address, length) : undefined;
+      if (piece === undefined) return done === 0 ? await this.#beyond.read(from, length) : undefined;
       const offset = Number(at - piece.start);
       const part = piece.bytes.subarray(offset, offset + length - done);
       bytes.set(part, done);
@@ -183,6 +193,8 @@ class CopiedMemory implements Snapshot {
     const found = new Map<Addr, Addr[]>(ranges.map(({ start }) => [start, []]));
     // By pages: a word is looked at closely only if its page has a part of a range.
     const pages = new Map<number, AddressRange[]>();
+    const { pointerBits } = this;
+    const tag = tagBits(pointerBits);
     for (const range of ranges) {
       for (let page = Number(range.start >> PAGE); page <= Number((range.end - 1n) >> PAGE); page++) {
         addTo(pages, page, range);
@@ -192,10 +204,10 @@ class CopiedMemory implements Snapshot {
     for (const { start, bytes } of this.#pieces) {
       const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
       for (let offset = Number((8n - (start % 8n)) % 8n); offset + 8 <= bytes.length; offset += 8) {
-        const page = view.getUint32(offset + 4, true) * 2 ** 20 + (view.getUint32(offset, true) >>> 12);
-        const near = pages.get(page);
+        const high = (view.getInt32(offset + 4, true) << tag) >> tag;
+        const near = pages.get((high >>> 0) * 2 ** 20 + (view.getUint32(offset, true) >>> 12));
         if (near === undefined) continue;
-        const word = view.getBigUint64(offset, true);
+        const word = pointsTo(addr(view.getBigUint64(offset, true)), pointerBits);
         const place = addOffset(start, offset);
         for (const range of near) if (word >= range.start && word < range.end) found.get(range.start)?.push(place);
       }
@@ -296,6 +308,11 @@ function indexOf(regions: readonly Region[]): (address: number) => boolean {
   };
 }
 
+/** Of the high half of a word. */
+function tagBits(pointerBits = 64): number {
+  return 64 - pointerBits;
+}
+
 interface NumberRange {
   readonly low: number;
   readonly high: number;
@@ -312,12 +329,14 @@ function rangeOf(regions: readonly Region[]): NumberRange {
 function eachAddress(
   { start, bytes }: Piece,
   { low: least, high: most }: NumberRange,
+  pointerBits: number | undefined,
   found: (address: number) => void,
 ): void {
+  const tag = tagBits(pointerBits);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   for (let offset = Number((8n - (start % 8n)) % 8n); offset + 8 <= bytes.length; offset += 8) {
     const low = view.getUint32(offset, true);
-    const high = view.getUint32(offset + 4, true);
+    const high = ((view.getInt32(offset + 4, true) << tag) >> tag) >>> 0;
     if (high === 0 && low <= 0xffff) continue;
     const address = high * 2 ** 32 + low;
     if (address >= least && address <= most) found(address);

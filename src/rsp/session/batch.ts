@@ -1,4 +1,4 @@
-import { type Addr, addOffset } from '../../base/addr.js';
+import { type Addr, addOffset, pointsTo } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import { hexToBytes } from '../wire/hex.js';
 import { type Breakpoint, BreakpointRequest, WriteBlockRequest } from './batch-requests.js';
@@ -126,11 +126,13 @@ export class Batch {
   readMemory(address: Addr, length: number): Reply<Uint8Array | undefined> {
     checkTransfer(length);
     const bytes = new Uint8Array(length);
-    const limit = readLimit(this.#context.features.packetSize);
+    const { packetSize, pointerBits } = this.#context.features;
+    const limit = readLimit(packetSize);
+    const from = pointsTo(address, pointerBits);
     const parts: MemoryRequest[] = [];
     for (let offset = 0; offset < length; offset += limit) {
       const size = Math.min(limit, length - offset);
-      const packet = packets.readMemory(addOffset(address, offset), size);
+      const packet = packets.readMemory(addOffset(from, offset), size);
       parts.push(this.#add(new MemoryRequest(packet, bytes, offset, size)));
     }
     return new Derived(parts, () => (parts.reduce((sum, { value }) => sum + value, 0) === length ? bytes : undefined));

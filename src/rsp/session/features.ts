@@ -26,6 +26,8 @@ export interface StubFeatures {
   readonly batches: boolean;
   /** QEMU's single-step flags (`ENABLE=1,NOIRQ=2,NOTIMER=4`); undefined on any other stub. */
   readonly qemuStepBits: string | undefined;
+  /** Bits of an address that the stub is asked for: it may not know that the target ignores those above. */
+  readonly pointerBits?: number | undefined;
   /** How the stub's numbers of signals become the system's. */
   readonly signals: SignalNumbers;
   /** The harts of one machine are several processes: QEMU has one for each cluster of processors. */

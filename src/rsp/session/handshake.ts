@@ -116,7 +116,7 @@ export async function shakeHands(
   });
   return {
     features: {
-      ...{ ...said, vCont, singleRegister, qemuStepBits, signals },
+      ...{ ...said, vCont, singleRegister, qemuStepBits, signals, pointerBits: known?.pointerBits },
       swbreak: supported.get('swbreak') === '+',
       hwbreak: supported.get('hwbreak') === '+',
       registerBlock: target.blockLength > 0,

@@ -177,6 +177,8 @@ export interface KnownRegisters {
   readonly layout: readonly { readonly name: string; readonly bits: number }[] | undefined;
   /** Names that stubs and assemblers use for the same register, one list each. */
   readonly aliases: readonly (readonly string[])[];
+  /** Bits of a pointer that say where it leads; all if nothing is said. */
+  readonly pointerBits?: number | undefined;
   /** The names of signals by the numbers of its processes' system, without SIG. */
   readonly signals?: readonly string[] | undefined;
 }

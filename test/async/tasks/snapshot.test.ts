@@ -81,3 +81,22 @@ t.test('pointers into ranges, by the start of each', async (t) => {
   t.strictSame(found.get(addr(0x2000n)), [0x1000n]);
   t.strictSame(found.get(addr(0x3000n)), [0x1010n, 0x1018n]);
 });
+
+t.test('where the top byte of pointers may be a tag, it leads nowhere else', async (t) => {
+  const heap = words(0x100000, { 65544: 0x5a00_0000_9005_0010n });
+  const memory = memoryOf(
+    { start: 0x1000n, bytes: words(64, { 16: 0x8100_0000_9001_0000n, 24: 0x90ff_0000_9002_0000n }) },
+    { start: 0x9000_0000n, bytes: heap },
+  );
+  const heaps = [{ start: addr(0x9000_0000n), length: 0x100000 }];
+  const copy = await takeSnapshot(memory, [{ start: addr(0x1000n), length: 64 }], { heaps, pointerBits: 56 });
+  t.strictSame(
+    copy.regions.map(({ start }) => start),
+    [0x1000n, 0x9001_0000n, 0x9005_0000n],
+  );
+  t.strictSame(await copy.read(addr(0x7700_0000_9001_0008n), 8), words(8, { 0: 0x5a00_0000_9005_0010n }));
+  const [range] = [...copy.pointersInto([{ start: addr(0x9005_0000n), end: addr(0x9005_1000n) }]).values()];
+  t.strictSame(range, [0x9001_0008n]);
+  const plain = await takeSnapshot(memory, [{ start: addr(0x1000n), length: 64 }], { heaps });
+  t.equal(plain.regions.length, 1, 'elsewhere all bits count');
+});

@@ -17,6 +17,8 @@ __attribute__((noinline)) long many(long a, long b, long c, long d, long e, long
 __attribute__((noinline)) __int128 wide(int a, __int128 b, long c) { return b + a + c; }
 __attribute__((noinline)) double eight(double a, double b, double c, double d, double e, double f, double g, struct hfa2 h, double z) { return a+b+c+d+e+f+g+h.a+h.b+z; }
 __attribute__((noinline)) long pairs(long a, long b, long c, long d, long e, long f, long g, __int128 w, long i) { return a+b+c+d+e+f+g+(long)w+i; }
+/* Its pointer has a tag in the top byte. */
+__attribute__((noinline)) long behind(struct mixed *m) { return m->b; }
 __attribute__((noinline)) int compare(const void *a, const void *b) { fsum++; return *(int*)a - *(int*)b; }
 /* As LLVM has it: call frame information by the frame pointer, which says nothing of the epilogue. */
 void leaves(void);
@@ -35,6 +37,7 @@ int main(int argc, char **argv) {
     d += many(1,2,3,4,5,6,7,8,m,i);
     struct hfa2 s = { 8, 9 }; d += eight(1, 2, 3, 4, 5, 6, 7, s, i);
     d += pairs(1, 2, 3, 4, 5, 6, 7, i, 9);
+    d += behind((struct mixed *)((unsigned long)&m | (0xa0UL + i) << 56));
     d += (long)wide(i, ((__int128)5 << 64) + i, 3);
   }
   for (volatile int i = 0; i < 8; i++) leaves();

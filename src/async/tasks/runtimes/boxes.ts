@@ -9,7 +9,7 @@
  * does, and so do a task's wakers.
  */
 
-import { type Addr, addOffset, addr } from '../../../base/addr.js';
+import { type Addr, addOffset, addr, pointsTo } from '../../../base/addr.js';
 import { littleEndian } from '../../../base/little-endian.js';
 import type { ElfFile } from '../../../elf/index.js';
 import type { FutureType } from '../../futures/index.js';
@@ -46,9 +46,10 @@ export const boxes: Runtime = {
     const candidates: FoundRoot[] = [];
     for (const root of found.values()) {
       const references = root.references.filter((at) => !isIn(free, at));
-      const isStale = references.length === 0 || isIn(free, root.address);
+      const address = pointsTo(root.address, context.memory.pointerBits);
+      const isStale = references.length === 0 || isIn(free, address);
       const { size } = root.future;
-      const isGone = isStale || (await context.isFreed(root.address, size));
+      const isGone = isStale || (await context.isFreed(address, size));
       candidates.push(isGone ? { ...root, fate: 'unreferenced' } : { ...root, references });
     }
     return referenced(context, candidates);
