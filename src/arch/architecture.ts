@@ -28,6 +28,7 @@ import type { TrapModel } from './traps.js';
  *       types of relocations of data and debug info in `elf/relocations.ts`.
  *   to start QEMU for a kernel without its command line: `kernelCommand`, and `loadAddress` if QEMU loads kernels
  *       elsewhere than their ELFs say
+ *   to follow pointers whose top bits are no part of the address: `pointerBits`
  *   to read registers of a stub without target.xml: `registerDefaults`
  *   to support unwinding (`bt`, `tasks`, `--bt`): `frames`. By call frame information alone it needs no `code`; with
  *       `codeFrames` it reads code too, and trap handlers are found that must not be probed.
