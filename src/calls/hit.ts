@@ -12,7 +12,10 @@ export interface Hit {
   readonly registers: RegisterReader;
   /** Guest nanoseconds. */
   readonly time: number;
-  /** The stop is none of a place: the hart's thread begins a system call, or comes back from one. */
+  /**
+   * The stop is none of a place: the hart's thread begins a system call, or comes back from one, as the stub says.
+   * gdbserver takes some for the other: `resultBefore` of the architecture's Linux says which it is.
+   */
   readonly systemCall?: 'entry' | 'return' | undefined;
 }
 

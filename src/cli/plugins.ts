@@ -39,6 +39,14 @@ export async function loadPlugins(paths: readonly string[]): Promise<LoadedPlugi
   };
   const names = kinds.map(({ name }) => name);
   for (const { name } of found.kinds) {
+    if (!/^\w+$/.test(name))
+      throw new RsptraceError(
+        'PLUGIN_UNUSABLE',
+        `a plug-in has a kind of probe ${name}, which no probe can begin with`,
+        {
+          hint: 'a name has letters, digits and _',
+        },
+      );
     if (names.includes(name))
       throw new RsptraceError('PLUGIN_UNUSABLE', `a plug-in has a kind of probe ${name}, which there is already`, {
         hint: 'give it another name, which its probes begin with',

@@ -25,7 +25,7 @@ export async function reportStory(args: ReportArguments, wanted: TraceFilter): P
   const read = await readSaved(args.trace, story, args);
   const lines = args.top ?? (args.full ? Number.POSITIVE_INFINITY : usualLines);
   printed(args, { ...headJson(args.trace, read), of: count, story: storyJson(story) }, () =>
-    storyText(story, tableOptions(args.full), lines),
+    storyText(story, { ...tableOptions(args.full), unit: read.info?.isProcess ? 'thread' : 'hart' }, lines),
   );
   if (!args.json) note(...notesOn(story, count, number, read));
   return ExitCode.recorded;

@@ -187,7 +187,13 @@ export function watchesOf({ kinds: found }: Program): readonly FoundWatches[] {
 
 /** The system calls that are traced of a process, if any are. */
 export function systemCallsOf({ kinds: found }: Program): Found['systemCalls'] {
-  return found.find((each) => each.found.systemCalls)?.found.systemCalls;
+  const asked = found.flatMap((each) => each.found.systemCalls ?? []);
+  if (asked.length === 0) return undefined;
+  const numbers = asked.flatMap(({ of }) => (of === 'all' ? [] : of));
+  return {
+    of: asked.some(({ of }) => of === 'all') ? 'all' : [...new Set(numbers)],
+    text: asked.map(({ text }) => text).join(', '),
+  };
 }
 
 /** How often stacks are sampled, if they are. */

@@ -1,6 +1,6 @@
 // `--plugin FILE`: kinds of probes, formats and runtimes of one's own, through the bundled command.
 
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -113,6 +113,51 @@ t.test('a runtime that has the library in its own node_modules', async (t) => {
   });
 });
 
+t.test('a kind that asks for system calls, beside one that asks for others', async (t) => {
+  const own = plugin(
+    t,
+    `const tracer = ({ seen, by, atCall }) => ({
+       crossings: {
+         isAt: () => false,
+         reads: () => [],
+         seesSystemCalls: true,
+         cross({ registers }) {
+           if (registers.register(atCall.number) === by) seen.push(Number(registers.register(atCall.arguments[0])));
+           return {};
+         },
+       },
+     });
+     const kind = {
+       name: 'status',
+       help: "'status:'",
+       parse: ({ text }) => ({ kind: 'status', text }),
+       resolve: ({ arch: { linux } }, [{ text }]) => {
+         const number = [...Array(1024).keys()].find((each) => linux.callName(each) === 'exit_group');
+         const systemCalls = { of: [number], text };
+         return { addresses: [], systemCalls, by: BigInt(number), atCall: linux.atCall, seen: [] };
+       },
+       tracer,
+       report: (found) => ({ json: () => ({ status: found?.seen }), tables: () => [] }),
+     };
+     export default { kinds: [kind] };`,
+  );
+  const source = join(scratchFolder(t), 'seven.c');
+  writeFileSync(source, 'int getppid(void); int main(void) { for (int i = 0; i < 3; i++) getppid(); return 0; }');
+  const program = source.replace(/\.c$/, '');
+  execFileSync('gcc', ['-g', '-o', program, source]);
+  for (const probes of [
+    ['status:', 'syscall:getppid'],
+    ['syscall:getppid', 'status:'],
+  ]) {
+    const words = ['--plugin', own, '--json', ...probes.flatMap((probe) => ['-p', probe])];
+    const trace = join(scratchFolder(t), 'out.jsonl');
+    t.match(await rsptrace('run', ...words, '-o', trace, program).json(), {
+      status: [0],
+      traps: [{ function: 'syscall::getppid', calls: 3 }],
+    });
+  }
+});
+
 t.test('what cannot be used is one error', async (t) => {
   const wrong: readonly (readonly [string, RegExp])[] = [
     ['export default {', /cannot be loaded/],
@@ -131,6 +176,10 @@ t.test('what cannot be used is one error', async (t) => {
     [
       'const f = () => {}; export default { kinds: [{ name: "fn", help: "x", parse: f, resolve: f, report: f }] };',
       /a kind of probe fn, which there is already/,
+    ],
+    [
+      'const f = () => {}; export default { kinds: [{ name: "x-y", help: "x", parse: f, resolve: f, report: f }] };',
+      /a kind of probe x-y, which no probe can begin with/,
     ],
   ];
   for (const [text, message] of wrong) {

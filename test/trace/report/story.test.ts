@@ -20,7 +20,7 @@ import {
 import { futures, linked, nanos, stories, suspend0, tell, unresumed } from '../stories.js';
 
 const wanted = (name: string) => ({ kind: undefined, matches: (one: string) => one === name, holds: undefined });
-const options = { color: false, width: 200 };
+const options = { color: false, width: 200, unit: 'hart' } as const;
 
 interface Followed {
   readonly goes_with: string;

@@ -59,8 +59,12 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((all, each) => all + each, 0);
 }
 
-/** `most`: lines of the tree. */
-export function storyText({ followed, leftOut }: Story, options: TableOptions, most: number): string {
+/** `most`: lines of the tree. `unit`: what runs code, a hart of a machine or a thread of a process. */
+export function storyText(
+  { followed, leftOut }: Story,
+  options: TableOptions & { readonly unit: 'hart' | 'thread' },
+  most: number,
+): string {
   if (!followed) return '';
   const { root } = followed;
   const lines: string[] = [];
@@ -72,14 +76,16 @@ export function storyText({ followed, leftOut }: Story, options: TableOptions, m
   };
   add(root, 0);
   const rest = more > 0 ? `${plural(more, 'line')} more${leftOut > 0 ? '' : ': --full shows them'}\n` : '';
-  return `${head(root)}\n\n       at       took  hart\n${lines.join('')}${rest}`;
+  return `${head(root, options.unit)}\n\n       at       took  ${options.unit}\n${lines.join('')}${rest}`;
 }
 
-function head(root: StoryNode): string {
+function head(root: StoryNode, unit: string): string {
   const { total, waits, waiting, runnable, interrupts, interrupted, locks, locking } = storyTimes(root);
   const ready = runnable === undefined ? '' : `, of that ${timeText(runnable)} woken`;
   const parts = [
-    total === undefined ? 'it has no end in the trace' : `${timeText(total - waiting)} of ${timeText(total)} on a hart`,
+    total === undefined
+      ? 'it has no end in the trace'
+      : `${timeText(total - waiting)} of ${timeText(total)} on a ${unit}`,
     waits > 0 && `${timeText(waiting)} in ${plural(waits, 'wait')}${ready}`,
     interrupts > 0 && `${plural(interrupts, 'interrupt')} of ${timeText(interrupted)}`,
     locks > 0 && `${timeText(locking)} for ${plural(locks, 'lock')}`,
@@ -87,22 +93,27 @@ function head(root: StoryNode): string {
   return `${visible(root.name)}, ${timeText(root.began)} after the begin: ${parts.filter(Boolean).join('; ')}`;
 }
 
-function lineOf(node: StoryNode, root: StoryNode, level: number, { width }: TableOptions): string {
+function lineOf(
+  node: StoryNode,
+  root: StoryNode,
+  level: number,
+  { width, unit }: Parameters<typeof storyText>[1],
+): string {
   const { kind, name, detail, hart, began, took, result } = node;
   const at = timeText(began - root.began).padStart(9);
   const time = (took === undefined ? '' : timeText(took)).padStart(9);
   const given = detail === undefined ? '' : kind === 'lock' || kind === 'poll' ? ` ${detail}` : `(${detail})`;
-  const what = `${name}${given}${result === undefined ? '' : ` = ${result}`}${waitText(node)}`;
-  return `${clipEnd(`${at}  ${time}  ${String(hart).padStart(4)}  ${'  '.repeat(level)}${shownPlaces(visible(what))}`, width)}\n`;
+  const what = `${name}${given}${result === undefined ? '' : ` = ${result}`}${waitText(node, unit)}`;
+  return `${clipEnd(`${at}  ${time}  ${String(hart).padStart(unit.length)}  ${'  '.repeat(level)}${shownPlaces(visible(what))}`, width)}\n`;
 }
 
-function waitText({ wait, began, hart }: StoryNode): string {
+function waitText({ wait, began, hart }: StoryNode, unit: string): string {
   if (!wait) return '';
   const { next, wokenBy, woken, back } = wait;
   const parts = [
-    next !== undefined && `hart ${hart} runs ${next}`,
+    next !== undefined && `${unit} ${hart} runs ${next}`,
     wokenBy !== undefined && `woken by ${wokenBy}${woken === undefined ? '' : ` after ${timeText(woken - began)}`}`,
-    back !== undefined && back !== hart && `goes on on hart ${back}`,
+    back !== undefined && back !== hart && `goes on on ${unit} ${back}`,
   ];
   const text = parts.filter(Boolean).join('; ');
   return text === '' ? '' : `: ${text}`;
