@@ -1,6 +1,7 @@
 import { isInFirmware } from '../clock/index.js';
 import { callerKeeps, codeIsFull } from '../inject/index.js';
 import { leavesValuesOut, stackIsRead, trapIsRead } from '../probes/index.js';
+import { topOfRamRefused } from '../scratch/index.js';
 import { guestsRunIt, insideKernel } from '../target/index.js';
 import { plural } from '../text/index.js';
 import type { ProbeFact } from '../trace/index.js';
@@ -194,6 +195,11 @@ const takeFewer: StopAdvice = {
   text: "take fewer probes: '!' before one leaves it out (-p '!fn:NAME'), and `rsptrace profile` needs none",
 };
 
+const nameScratch: StopAdvice = {
+  code: 'name-scratch',
+  text: 'name memory that nobody uses with --scratch ADDR,SIZE, or reserve some in the program as a section .rsptrace',
+};
+
 /** Reasons with advice of their own: each has this part. What is not here and the target's is a matter of memory. */
 const ways: readonly (StopAdvice & { readonly part: string })[] = [
   {
@@ -242,6 +248,7 @@ const ways: readonly (StopAdvice & { readonly part: string })[] = [
     text: 'leave values out with --no-args',
   },
   { part: guestsRunIt, ...takeFewer },
+  { part: topOfRamRefused, ...nameScratch },
   {
     part: eachStops,
     code: 'leave-out',
@@ -297,15 +304,12 @@ function wayToMemory({ isMachineOfQemu, isLaunched, isProcess }: EngineSituation
   if (isMachineOfQemu && !isLaunched)
     return {
       code: 'start-with-run',
-      text: 'start QEMU with `rsptrace run`, or with -S (a PC without a UEFI firmware) and attach before its kernel has run: both bring memory for trampolines; for this one name memory that nobody uses, with --scratch ADDR,SIZE, or --scratch top if its kernel leaves the end of RAM alone',
+      text: 'start QEMU with `rsptrace run`, or with -S (a PC without a UEFI firmware) and attach before its kernel has run: both bring memory for trampolines; for this one name memory that nobody uses, with --scratch ADDR,SIZE, or --scratch top if its kernel has pages of 4 KiB and leaves the end of RAM alone',
     };
   if (isMachineOfQemu)
     return {
       code: 'name-scratch',
-      text: 'take --scratch top if the kernel leaves the end of RAM alone (that is watched); else name memory that nobody uses with --scratch ADDR,SIZE, or reserve some in the program as a section .rsptrace',
+      text: 'take --scratch top if the kernel has pages of 4 KiB and leaves the end of RAM alone (that is watched); else name memory that nobody uses with --scratch ADDR,SIZE, or reserve some in the program as a section .rsptrace',
     };
-  return {
-    code: 'name-scratch',
-    text: 'name memory that nobody uses with --scratch ADDR,SIZE, or reserve some in the program as a section .rsptrace',
-  };
+  return nameScratch;
 }

@@ -11,6 +11,6 @@ export { parseScratch, reservedIn, reservedScratch, sectionMemory, symbolMemory 
 export { stackBelow } from './saved-thread.js';
 export { closeScratch, PAGE, type Region, type Scratch } from './scratch.js';
 export { type ScratchRequest, type ScratchSources, unusable } from './source.js';
-export { findScratch, memoryMissing } from './sources.js';
+export { findScratch, memoryMissing, topOfRamRefused } from './sources.js';
 export { SystemCalls, unavailable } from './system-calls.js';
 export { expectedSlack, slackOf, textSlack } from './text-slack.js';

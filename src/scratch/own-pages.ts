@@ -147,7 +147,8 @@ export class OwnPages {
   async #tableFor(space: AddressSpace, memory: TargetMemory, at: Addr): Promise<Table | Refusal> {
     const { pages } = space;
     if (pages === undefined) return { refused: 'the kernel has not turned its paging on' };
-    if (pages.pageBits !== undefined && pages.pageBits !== 12) return { refused: 'its pages are larger than 4 KiB' };
+    if (pages.pageBits !== undefined && pages.pageBits !== 12)
+      return { refused: "the kernel's pages are larger than 4 KiB" };
     const { halves } = pages;
     const half = halves ? (at >> 63n === 1n ? halves.upper : halves.lower) : pages;
     if (half === undefined) return { refused: `no page table of the kernel has ${hex(at)}` };

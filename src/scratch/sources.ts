@@ -30,6 +30,9 @@ const userNamed: ScratchSource = {
     }),
 };
 
+/** Begins the reason. */
+export const topOfRamRefused = '--scratch top cannot be had';
+
 /** `--scratch top`: the end of RAM, where the kernel leaves it alone. No other source is asked next to it. */
 const endOfRam: ScratchSource = {
   name: 'the end of RAM',
@@ -42,7 +45,7 @@ async function findEndOfRam(request: SourceRequest): Promise<SourceResult> {
   known.top ??= await topOfRam(session, elf, ram);
   const { top: piece } = known;
   const scratch = isRefusal(piece) ? { ...piece, later: false } : await piece.map(arch, request);
-  if (isRefusal(scratch) && !scratch.later) throw unusable(`--scratch top cannot be had: ${scratch.refused}`);
+  if (isRefusal(scratch) && !scratch.later) throw unusable(`${topOfRamRefused}: ${scratch.refused}`);
   return scratch;
 }
 

@@ -76,6 +76,9 @@ t.test('advice: the way out of what most probes stop for', (t) => {
   t.equal(advice(noMemory, noMemory, { ...attached, isLaunched: true }), 'name-scratch');
   t.equal(advice(noMemory, noMemory, { ...attached, isMachineOfQemu: false }), 'name-scratch');
   t.equal(advice('it has a seccomp filter', 'it has a seccomp filter', { ...attached, isProcess: true }), undefined);
+  const top = "--scratch top cannot be had: the kernel's pages are larger than 4 KiB";
+  const { text } = adviceOnStops(summarizeEngines([probe('a', 'stop', top)]), top, attached) ?? {};
+  t.match(text, /^name memory/, 'not what was tried');
   const left = (leftOutBy: ProbeFact['leftOutBy']) =>
     adviceOnStops(summarizeEngines([{ ...probe('a', 'none', 'x'), leftOutBy }]), undefined, attached)?.code;
   t.strictSame((['stops', 'number', 'harm', 'stub'] as const).map(left), [
