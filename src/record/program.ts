@@ -42,6 +42,7 @@ import {
   refuseObject,
   verifyCode,
 } from '../target/index.js';
+import { verifyNamed } from './named-programs.js';
 
 /** A program that was read, with its probes resolved: everything that can be known before the target is used. */
 export interface Program {
@@ -104,18 +105,22 @@ export async function understand(
   await arch.prepare();
   const found: FoundKind[] = [];
   const unfound: Program['unfound'][number][] = [];
+  const probed = { elf, arch, debug, inlined, wakes, places: taskPlaces };
   for (const { kind, probes } of asked) {
+    let unmatched: readonly string[] | undefined;
     try {
-      const resolved = await kind.resolve({ elf, arch, debug, inlined, wakes, places: taskPlaces }, probes);
+      const resolved = await kind.resolve(probed, probes);
+      unmatched = resolved.unmatched ?? [];
       found.push({ kind, found: resolved });
       logFound(partOf(logger, 'probes'), kind.name, resolved);
     } catch (error) {
       if (!isAmong || !isUnfound(error)) throw error;
       unfound.push({ kind: kind.name, error });
     }
+    await verifyNamed(kind, probes, probed, unmatched);
   }
   const unmatched = isAmong ? [] : found.flatMap((each) => each.found.unmatched ?? []);
-  for (const probe of unmatched) logger.warn({ probe }, 'a probe that matches no function');
+  for (const probe of unmatched) logger.warn({ probe }, 'a probe that matches nothing');
   const asks = { specs: specs ?? [], inlined, wakes, known };
   return { elf, arch, debug, kinds: found, ...asks, planned: new Map(), others, isAmong, unfound };
 }

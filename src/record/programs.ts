@@ -1,15 +1,12 @@
 // The programs of a recording that has several: the kernel's, or whatever its ELF is, and further ones of --elf.
-import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { ElfFile, type OpenOptions } from '../elf/index.js';
 import { besideKernel } from '../engines/index.js';
-import { type AnyProbe, kinds, type PlanWishes, type ProbeKind, type ProbeSpec } from '../probes/index.js';
-import { nameIn, programName } from '../target/stacks/index.js';
+import { type AnyProbe, kinds, type PlanWishes, type ProbeKind } from '../probes/index.js';
+import { nameIn } from '../target/stacks/index.js';
 import type { ProbeFact } from '../trace/index.js';
+import { isCalled, isExcluding, kindsOfOthers, programIn, verifyNames } from './named-programs.js';
 import { type PlaceOptions, type PollOptions, type Program, plansOf, understand } from './program.js';
-
-/** The kinds of probes that further programs have. */
-const kindsOfOthers: ReadonlySet<string> = new Set(['poll', 'fn']);
 
 interface PrepareOptions extends OpenOptions, PollOptions, PlaceOptions {
   /** Further programs of the same machine. */
@@ -77,39 +74,11 @@ function specsOf(elf: ElfFile, specs: readonly AnyProbe[], isMain: boolean): rea
   return kept.length === 0 && specs.length > 0 ? undefined : kept;
 }
 
-/** @throws RsptraceError `PROBE_NO_MATCH`, `PROBE_SYNTAX` */
-function verifyNames(specs: readonly AnyProbe[], programs: readonly ElfFile[]): void {
-  for (const spec of specs) {
-    const program = programIn(spec);
-    if (program === undefined) continue;
-    if (!programs.some((elf) => isCalled(elf, program))) {
-      const names = programs.map(programName).join(', ');
-      throw new RsptraceError('PROBE_NO_MATCH', `'${spec.text}' names the program ${program}, which is not given`, {
-        hint: programs.length === 1 ? `there is ${names}; --elf gives more` : `there are ${names}`,
-      });
-    }
-    const [main] = programs;
-    if (kindsOfOthers.has(spec.kind) || (main && isCalled(main, program))) continue;
-    throw new RsptraceError(
-      'PROBE_SYNTAX',
-      `'${spec.text}' names a further program, where only poll and fn are traced`,
-      {
-        hint: 'give its ELF alone for the others',
-      },
-    );
-  }
-}
-
 /** What no program has is an error, or said where something else of its kind was found. */
 function verifyFound(programs: readonly Program[], specs: readonly AnyProbe[], logger: Logger): void {
   const found = new Set(programs.flatMap((program) => program.kinds.map(({ kind }) => kind.name)));
-  for (const { specs: own, unfound } of programs) {
-    // Who names the program has no other in mind.
-    const isNamed = (name: string): boolean =>
-      own.some((spec) => spec.kind === name && !isExcluding(spec) && programIn(spec) !== undefined);
-    const failed = unfound.find(({ kind }) => !found.has(kind) || isNamed(kind));
-    if (failed) throw failed.error;
-  }
+  const failed = programs.flatMap(({ unfound }) => unfound).find(({ kind }) => !found.has(kind));
+  if (failed) throw failed.error;
   const isMatched = (text: string, kind: string): boolean =>
     programs.some((program) => {
       const probes = program.kinds.find((each) => each.kind.name === kind)?.found;
@@ -117,19 +86,7 @@ function verifyFound(programs: readonly Program[], specs: readonly AnyProbe[], l
       return isAsked && probes !== undefined && !probes.unmatched?.includes(text);
     });
   for (const { text, kind } of specs.filter((spec) => !isExcluding(spec)))
-    if (!isMatched(text, kind)) logger.warn({ probe: text }, 'a probe that matches no function');
-}
-
-function programIn(spec: AnyProbe): string | undefined {
-  return (spec as Partial<ProbeSpec>).program;
-}
-
-function isExcluding(spec: AnyProbe): boolean {
-  return (spec as Partial<ProbeSpec>).excludes === true;
-}
-
-function isCalled(elf: ElfFile, name: string): boolean {
-  return programName(elf) === name.replace(/\.elf$/, '');
+    if (!isMatched(text, kind)) logger.warn({ probe: text }, 'a probe that matches nothing');
 }
 
 /** How the probes of further programs are carried out: all by stops. */

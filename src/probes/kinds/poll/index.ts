@@ -115,7 +115,10 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
     const wakesStop = wanted === 'always';
     const wakers = { wakes, wakerMethods, wakesStop, wakesInlined, wakesWanted: wanted !== 'never' };
     const hidden = { hiddenDrops: some, hiddenTasks };
-    return { futures, polls, panics, catches, ...wakers, places, drops, pollers, ...hidden, addresses: all };
+    const matchesNone = ({ excludes, matches }: ProbeSpec): boolean =>
+      !excludes && !futures.all.some(({ future, instance }) => matches(future) || matches(instance));
+    const unmatched = specs.filter(matchesNone).map(({ text }) => text);
+    return { futures, polls, panics, catches, ...wakers, places, drops, pollers, ...hidden, unmatched, addresses: all };
   },
   plans({ polls, panics, wakes, wakerMethods, wakesStop, drops, pollers }, { arch, stackDepth }) {
     const plans = polls.probes.map((probe) =>
