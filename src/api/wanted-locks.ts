@@ -3,6 +3,7 @@ import { type Addr, addr } from '../base/addr.js';
 import { LockNames, lockRole } from '../probes/index.js';
 import { type CodePlace, codePlace } from '../target/stacks/index.js';
 import { type Frame, FrameVariables, SourceFrames } from '../target/unwind/index.js';
+import { guardsOn, type LockGuard } from './lock-holders.js';
 import type { TaskView, Understood } from './views.js';
 
 /** A hart in a function that takes a lock. Whether it has waited there for long, one look does not show. */
@@ -17,6 +18,8 @@ export interface WantedLock {
   readonly by: CodePlace['own'];
   /** What an interrupt has interrupted before: it may be the holder. */
   readonly interrupted: CodePlace['own'];
+  /** Guards of it that are in scope on the stacks of harts: who holds it, unless that was dropped before its scope's end. */
+  readonly guards: readonly LockGuard[];
 }
 
 /** Those of all harts. */
@@ -39,7 +42,12 @@ export async function wantedLocks(
     const at = stack.findIndex(({ exact }, level) => exact && level >= taking.frames);
     const interrupted = at < 0 ? undefined : codePlace(stack.slice(at), sources).own;
     const { inside, by } = taking;
-    found.push({ hart, inside, lock: known?.names[0], address: known?.address, by, interrupted });
+    const guards: LockGuard[] = [];
+    for (const [other, on] of harts.entries()) {
+      const its = { hart: on, stack: frames[other] ?? [], sources };
+      if (known) guards.push(...(await guardsOn(its, known, variables)));
+    }
+    found.push({ hart, inside, lock: known?.names[0], address: known?.address, by, interrupted, guards });
   }
   return found;
 }

@@ -138,13 +138,32 @@ for (const guest of usually(['rv-locks-o0', 'rv-locks-o2'], (name) => name === '
     session.close();
     const asked = ['tasks', '--blocked', '--remote', `unix:${socket}`, elfPath(guest)];
     const { stdout } = await rsptrace(...asked).ended;
-    t.match(stdout, /^hart 0 is taking locks::CONSOLE in locks::tick at \S+locks\.rs:266$/m);
+    t.match(stdout, /^hart 0 is taking locks::CONSOLE in locks::tick at \S+locks\.rs:272$/m);
     const { locks_wanted: wanted } = JSON.parse((await rsptrace(...asked, '--json').ended).stdout) as object & {
       locks_wanted: object[];
     };
-    const by = { function: 'locks::tick', line: 266 };
+    const by = { function: 'locks::tick', line: 272 };
     t.match(wanted, [{ hart: 0, lock: 'locks::CONSOLE', address: /^0x/, by, interrupted: null }]);
   });
+
+t.test('two harts that stand in a deadlock: each says who has a guard of what it wants', async (t) => {
+  const { socket } = frozenGuest(t, 'rv-locks-o0', ['-smp', '3']);
+  const asked = ['tasks', '--blocked', '--remote', `unix:${socket}`, elfPath('rv-locks-o0')];
+  // After each look the machine runs on, until neither hart can.
+  let text = '';
+  while (!/SECOND in locks::ahead/.test(text) || !/FIRST in locks::behind/.test(text))
+    text = (await rsptrace(...asked).ended).stdout;
+  const lines = [...text.matchAll(/^hart (\d) is taking (.*) in (.*) at .*, whose guard hart (\d) has in (.*) at /gm)];
+  const [first = [], second = []] = lines
+    .map(([, ...words]) => words)
+    .sort((a, b) => a[1]?.localeCompare(b[1] ?? '') ?? 0);
+  t.strictSame(first, [second[3], 'locks::FIRST', 'locks::behind', second[0], 'locks::ahead']);
+  t.strictSame(second, [first[3], 'locks::SECOND', 'locks::ahead', first[0], 'locks::behind']);
+  const { locks_wanted: wanted } = JSON.parse((await rsptrace(...asked, '--json').ended).stdout);
+  const [one, other] = wanted;
+  t.match(one.guards, [{ hart: other.hart, variable: /^(first|second)$/, by: other.by }]);
+  t.match(other.guards, [{ hart: one.hart, variable: /^(first|second)$/, by: one.by }]);
+});
 
 t.test('what cannot be is an error', async (t) => {
   for (const [guest, probe, code] of [

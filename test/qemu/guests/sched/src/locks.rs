@@ -1,6 +1,6 @@
 // Spin locks that two harts take: each counts how often it was taken, how often an attempt failed, and how often it was
 // not free at once. Some are taken in both orders. With one hart the guest ends in a deadlock instead: an interrupt takes
-// the lock that the code it interrupts holds.
+// the lock that the code it interrupts holds. With three, two of them wait for each other.
 #![no_std]
 #![no_main]
 #[path = "arch/riscv.rs"]
@@ -219,6 +219,9 @@ pub extern "C" fn rust_main(hart: usize) -> ! {
         stuck();
     }
     arch::start_others(hart);
+    if arch::harts() == 3 {
+        ahead();
+    }
     while ARRIVED.load(Acquire) == 0 {
         core::hint::spin_loop();
     }
@@ -250,6 +253,9 @@ pub extern "C" fn rust_main(hart: usize) -> ! {
 pub extern "C" fn other_main() -> ! {
     // Of the others one is enough.
     if ARRIVED.fetch_add(1, AcqRel) == 0 {
+        if arch::harts() == 3 {
+            behind();
+        }
         both(1);
     }
     arch::halt()
@@ -286,6 +292,28 @@ fn stuck() -> ! {
         core::hint::spin_loop();
     }
     arch::halt()
+}
+
+/// Each holds one lock when both want the other's. A guard that was dropped is in scope all the same.
+#[inline(never)]
+fn ahead() {
+    let shelf = SHELVES[0].lock();
+    let mut first = FIRST.lock();
+    drop(shelf);
+    meet();
+    let second = SECOND.lock();
+    *first += *second;
+}
+#[inline(never)]
+fn behind() {
+    let mut second = SECOND.lock();
+    meet();
+    let first = FIRST.lock();
+    *second += *first;
+}
+fn meet() {
+    READY.fetch_add(1, AcqRel);
+    wait_for(&READY, 2);
 }
 
 #[panic_handler]
