@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { aarch64 } from '../../src/arch/index.js';
-import { addr } from '../../src/base/addr.js';
-import { check } from './frame-labels.js';
+import { addOffset, addr } from '../../src/base/addr.js';
+import { assemble } from '../support/assembled.js';
+import { check, describe } from './frame-labels.js';
 
 const frames: Readonly<Record<string, string>> = {
   'the frame record at the bottom, as gcc has it, and an early return before it': `
@@ -141,6 +142,42 @@ const frames: Readonly<Record<string, string>> = {
 for (const [name, source] of Object.entries(frames)) {
   t.test(name, async (t) => check(t, aarch64, source));
 }
+
+t.test('a vector has made the frame, and several handlers share their end, as Linux has it', (t) => {
+  const source = `
+    stp x0, x1, [sp]
+    stp x28, x29, [sp, #224]
+    add x21, sp, #336
+    mrs x22, elr_el1
+    mrs x23, spsr_el1
+    stp x30, x21, [sp, #240]
+    stp x29, x22, [sp, #304]
+    add x29, sp, #304
+    stp x22, x23, [sp, #256]
+    bl ext
+    behind: b end
+    end: ldp x21, x22, [sp, #256]
+    msr elr_el1, x21
+    msr spsr_el1, x22
+    ldp x0, x1, [sp]
+    ldp x28, x29, [sp, #224]
+    ldr x30, [sp, #240]
+    add sp, sp, #336
+    eret
+    ext: ret`;
+  const { bytes, labels } = assemble(aarch64, source, /^(behind|end)$/);
+  const [behind = 0, end = 0] = ['behind', 'end'].map((name) => labels.find(([label]) => label === name)?.[1]);
+  const start = addr(0x10000);
+  const handler = [{ start, bytes: bytes.subarray(0, end) }];
+  const rest = { start: addOffset(start, end), bytes: bytes.subarray(end) };
+  const { code } = aarch64.frames;
+  const at = (frames: ReturnType<typeof code.analyse>) =>
+    describe(aarch64, frames.behindCall(addOffset(start, behind)));
+  t.equal(at(code.analyse(handler, (to) => (to === rest.start ? [rest] : []))), 'trap_here_336_at_24_sp_m88');
+  t.equal(at(code.analyse(handler)), 'here_0_up_240', 'by itself it looks like a function');
+  t.equal(describe(aarch64, code.analyse([rest]).at(rest.start)), 'trap_here_336_ra');
+  t.end();
+});
 
 t.test('whatever the bytes are, they are followed to an end', async (t) => {
   fc.assert(

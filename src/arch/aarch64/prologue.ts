@@ -1,7 +1,7 @@
 import { codeFrames, restored } from '../frames/code-frames.js';
 import { type FrameDecoder, type Outcome, stop } from '../frames/frame-analysis.js';
 import type { CodeFrameModel } from '../frames/frame-model.js';
-import { ADDRESS, CONSTANT, FrameState, plus, sum, type Value } from '../frames/frame-state.js';
+import { ADDRESS, CONSTANT, enteredBy, FrameState, plus, sum, type Value } from '../frames/frame-state.js';
 import { decode, type Instruction } from './decode.js';
 import type { Memory } from './decode-memory.js';
 import { regimeOf } from './privilege.js';
@@ -232,8 +232,7 @@ function jump(state: FrameState, to: Value | undefined): Outcome {
 function trap(op: Form<'trap'>['op'], state: FrameState): Outcome {
   switch (op) {
     case 'eret':
-      // At the handler's entry all registers are still those of the interrupted code.
-      return { next: undefined, kind: 'trap-return', trap: { back: ELR, entry: undefined } };
+      return { next: undefined, kind: 'trap-return', trap: { back: ELR, entry: enteredBy(decoder.entry, state, SP) } };
     case 'brk':
       // After Linux's WARN the code goes on, after its BUG it does not.
       return { next: state, kind: 'breakpoint' };

@@ -149,7 +149,7 @@ export function codeFrames<I extends { readonly length: number }>(of: FramesOf<I
       interrupted: false,
     },
     code: {
-      analyse: (ranges) => new FrameAnalysis(frames, decoder, ranges),
+      analyse: (ranges, rest) => new FrameAnalysis(frames, decoder, ranges, rest),
       follow: (ranges, flow) => new FollowedValues(frames, decoder, ranges, flow),
       endsInCall: (code) => endsInCall(decoder, code),
       shortReturn: (code) => shortReturn(decoder, frames, code),

@@ -74,16 +74,24 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
   #usual: UsualFrames;
   #entryState: FrameState;
   #trap: TrapReturn | undefined;
+  /** Where control leaves the code. */
+  #left: { readonly at: number; readonly state: FrameState }[] = [];
   /** Frames that were asked for. */
   readonly #found = new Map<number, FrameAt>();
 
-  constructor(model: FrameModel, decoder: FrameDecoder<I>, ranges: readonly CodeRange[]) {
+  constructor(
+    model: FrameModel,
+    decoder: FrameDecoder<I>,
+    ranges: readonly CodeRange[],
+    rest?: (to: Addr) => readonly CodeRange[],
+  ) {
     this.#model = model;
     this.#decoder = decoder;
     this.#code = new FunctionCode(model, decoder, ranges);
     this.#usual = new UsualFrames(model);
     this.#entryState = this.#code.entryState;
     this.#follow();
+    if (rest) this.#followRest(rest);
     const trap = this.#trap;
     if (trap?.entry !== undefined) {
       this.#entryState = trap.entry;
@@ -161,6 +169,17 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
     this.#drain('sure');
   }
 
+  /** A handler may end in code that several share, which says that nobody called it. */
+  #followRest(rest: (to: Addr) => readonly CodeRange[]): void {
+    for (const { at, state } of this.#left.splice(0)) {
+      if (this.#trap !== undefined) return;
+      if (this.#code.has(at)) continue;
+      for (const range of rest(this.#code.addressOf(at))) this.#code.add(range);
+      this.#worklist.add(at, state);
+      this.#drain('sure');
+    }
+  }
+
   #drain(confidence: Node<I>['confidence']): void {
     for (let edge = this.#worklist.take(); edge !== undefined; edge = this.#worklist.take()) {
       if (this.#worklist.taken > 64 * (this.#nodes.size + 64)) return;
@@ -200,7 +219,10 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
     if (kind === 'call' && next !== undefined) this.#usual.addCall(next);
     if (kind === 'indirect') this.#usual.addJump(node.state);
     this.#trap ??= trap;
-    if (target !== undefined) this.#worklist.add(target.offset, target.state);
+    if (target !== undefined) {
+      this.#worklist.add(target.offset, target.state);
+      if (!this.#code.has(target.offset)) this.#left.push({ at: target.offset, state: target.state });
+    }
     if (next === undefined) return;
     const behind = at + node.instruction.length;
     if (kind === 'breakpoint') this.#worklist.addReturn(behind, next);

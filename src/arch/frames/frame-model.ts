@@ -132,8 +132,9 @@ export interface CodeReading {
   /**
    * Follows a function's code from its first instruction, `ranges[0].start`. Other ranges are parts that the compiler
    * moved away. Call `prepare` of the architecture first.
+   * @param rest of a handler: the code at an address that this one jumps to, if it may return from a trap
    */
-  analyse(ranges: readonly CodeRange[]): FunctionFrames;
+  analyse(ranges: readonly CodeRange[], rest?: (to: Addr) => readonly CodeRange[]): FunctionFrames;
   /** Follows values along a function's control flow. Ranges are as those of `analyse`. */
   follow(ranges: readonly CodeRange[], flow: ControlFlow): EntryValues;
   /** Whether an instruction that ends where these bytes end may be a call: else no call returns there. */

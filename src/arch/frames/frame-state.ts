@@ -147,3 +147,14 @@ function addressOf(key: number): Value {
   const base = Math.floor(key / (2 * RANGE));
   return { base: base - 2, offset: key - base * 2 * RANGE - RANGE };
 }
+
+/**
+ * The state in which a trap enters a handler that is in this one where it returns from it; undefined if that is `entry`.
+ * At a handler's entry all registers are still those of the interrupted code. One that frees more stack than it has taken
+ * is the rest of a handler: a vector, which has room for few instructions, has taken the frame and jumped to it.
+ */
+export function enteredBy(entry: FrameState, { values }: FrameState, stackPointer: number): FrameState | undefined {
+  const stack = values[stackPointer];
+  if (stack?.base !== stackPointer || stack.offset <= 0) return undefined;
+  return entry.with(stackPointer, { base: stackPointer, offset: -stack.offset });
+}

@@ -15,7 +15,7 @@ interface Part {
 
 /** The instructions of one function. Offsets count from its first one. */
 export class FunctionCode<I extends { readonly length: number }> {
-  readonly parts: readonly Part[];
+  readonly #parts: Part[];
   readonly #model: FrameModel;
   readonly #decoder: FrameDecoder<I>;
   readonly #entry: Addr;
@@ -25,10 +25,24 @@ export class FunctionCode<I extends { readonly length: number }> {
     this.#model = model;
     this.#decoder = decoder;
     this.#entry = ranges[0]?.start ?? (0n as Addr);
-    this.parts = ranges.map((range) => {
-      const low = this.offsetOf(range.start);
-      return { low, high: low + Math.min(range.bytes.length, MAX_CODE), range };
-    });
+    this.#parts = ranges.map((range) => this.#part(range));
+  }
+
+  get parts(): readonly Part[] {
+    return this.#parts;
+  }
+
+  /** More code of it. */
+  add(range: CodeRange): void {
+    const part = this.#part(range);
+    this.#parts.push(part);
+    for (const offset of this.#decoded.keys())
+      if (offset >= part.low && offset < part.high) this.#decoded.delete(offset);
+  }
+
+  #part(range: CodeRange): Part {
+    const low = this.offsetOf(range.start);
+    return { low, high: low + Math.min(range.bytes.length, MAX_CODE), range };
   }
 
   /** The state at the first instruction, after a call. */
@@ -82,6 +96,6 @@ export class FunctionCode<I extends { readonly length: number }> {
   }
 
   #partOf(offset: number): Part | undefined {
-    return this.parts.find(({ low, high }) => offset >= low && offset < high);
+    return this.#parts.find(({ low, high }) => offset >= low && offset < high);
   }
 }

@@ -1,7 +1,7 @@
 import { codeFrames, restored } from '../frames/code-frames.js';
 import { type FrameDecoder, type Outcome, stop } from '../frames/frame-analysis.js';
 import type { CodeFrameModel } from '../frames/frame-model.js';
-import { ADDRESS, CONSTANT, FrameState, plus, sum, type Value } from '../frames/frame-state.js';
+import { ADDRESS, CONSTANT, enteredBy, FrameState, plus, sum, type Value } from '../frames/frame-state.js';
 import { decode, type Instruction, written } from './decode.js';
 import type { SystemOp } from './opcodes.js';
 import { FP, RA, SP } from './registers.js';
@@ -187,7 +187,7 @@ function csr({ op, rd, csr: number }: Form<'csr'>, state: FrameState): FrameStat
 function system(op: SystemOp, state: FrameState): Outcome {
   switch (op) {
     case 'ertn':
-      return { next: undefined, kind: 'trap-return', trap: { back: ERA, entry: enteredBy(state) } };
+      return { next: undefined, kind: 'trap-return', trap: { back: ERA, entry: enteredBy(decoder.entry, state, SP) } };
     case 'ud':
     case 'dbcl':
       return stop;
@@ -199,16 +199,6 @@ function system(op: SystemOp, state: FrameState): Outcome {
     case 'idle':
       return { next: state, kind: 'plain' };
   }
-}
-
-/**
- * At a handler's entry all registers are still those of the interrupted code. One that frees more stack than it has taken
- * is the rest of a handler: a vector, which has room for few instructions, has taken the frame and jumped to it.
- */
-function enteredBy({ values }: FrameState): FrameState | undefined {
-  const stack = values[SP];
-  if (stack?.base !== SP || stack.offset <= 0) return undefined;
-  return decoder.entry.with(SP, { base: SP, offset: -stack.offset });
 }
 
 function addresses(instruction: Instruction): ReturnType<typeof decoder.addresses> {

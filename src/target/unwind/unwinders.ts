@@ -1,4 +1,5 @@
-import type { Confidence, FrameAt, FrameModel, FunctionFrames } from '../../arch/index.js';
+import type { CodeRange, Confidence, FrameAt, FrameModel, FunctionFrames } from '../../arch/index.js';
+import type { Addr } from '../../base/addr.js';
 import type { CallFrames } from '../../dwarf/index.js';
 import type { CodeAddress, CodeSpace } from '../../elf/index.js';
 import type { CodeMap } from './code-map.js';
@@ -52,11 +53,19 @@ export class CodeFrames {
     if (code === undefined || this.#model.code === undefined) return undefined;
     let frames = this.#functions.get(code.low);
     if (frames === undefined) {
-      frames = this.#model.code.analyse(code.ranges);
+      frames = this.#model.code.analyse(code.ranges, (to) => this.#restAt(to));
       if (this.#functions.size >= MAX_FUNCTIONS) this.#functions.clear();
       this.#functions.set(code.low, frames);
     }
     return frames;
+  }
+
+  #restAt(address: Addr): readonly CodeRange[] {
+    const low = this.#codes.toCode(address);
+    const code = this.#code.functionAt(low);
+    const { mayReturnFromTrap } = this.#model.code ?? {};
+    if (code?.low !== low || !mayReturnFromTrap) return [];
+    return code.ranges.some(({ bytes }) => mayReturnFromTrap(bytes)) ? code.ranges : [];
   }
 }
 
