@@ -197,7 +197,7 @@ async function waits(context: Pick<TaskContext, 'memory' | 'debug'>, node: Await
   if (future.discriminant && isAwaited && awaits.length === 0) return false;
   // What is in the states of the others may have been moved out.
   const type = future.kind === 'impl' ? context.debug.die(future.typeOffset) : undefined;
-  if (type && !(await new Soundness(context.memory, led).holds(type, node.address))) return false;
+  if (type && !(await new Soundness(context.memory, { led }).holds(type, node.address))) return false;
   for (const inner of awaits) if (!(await waits(context, inner, led))) return false;
   return true;
 }
@@ -213,17 +213,19 @@ const COUNTED = /^alloc::(?:sync::ArcInner|rc::RcInner|rc::RcBox)$/;
 const WEAK = /^alloc::(?:sync|rc)::Weak$/;
 
 /**
- * Whether bytes may be a value of a type. Enums have variants that exist, references lead to memory, and shared
+ * Whether bytes may be a value of a type. Enums have variants that exist, references lead to such values, and shared
  * values have plausible counts. What may be uninitialised (a union) is not looked at. `led`: a `NonNull` leads to a
- * value, too. That of an empty collection does not.
+ * value, too. That of an empty collection does not. `isFar`: references lead to memory, whatever is there.
  */
 class Soundness {
   readonly #memory: MemoryReader;
   readonly #led: boolean;
+  readonly #isFar: boolean;
 
-  constructor(memory: MemoryReader, led = false) {
+  constructor(memory: MemoryReader, { led = false, isFar = false } = {}) {
     this.#memory = memory;
     this.#led = led;
+    this.#isFar = isFar;
   }
 
   async holds(type: Die, at: Addr): Promise<boolean> {
@@ -266,11 +268,12 @@ class Soundness {
     if (address === 0n) return isRaw;
     if (isCounted) return this.#isCounted(target, address);
     if (isRaw || address < FIRST_PAGE || (sizeOf(target) ?? 0) === 0) return true;
-    return (await this.#memory.read(address, 1)) !== undefined;
+    if (this.#isFar) return (await this.#memory.read(address, 1)) !== undefined;
+    return this.#leads(target, address);
   }
 
   async #leads(target: Die, address: Addr): Promise<boolean> {
-    return address >= FIRST_PAGE && (await new Soundness(this.#memory).holds(target, address));
+    return address >= FIRST_PAGE && (await new Soundness(this.#memory, { isFar: true }).holds(target, address));
   }
 
   async #isCounted(target: Die, address: Addr): Promise<boolean> {
