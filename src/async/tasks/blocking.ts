@@ -217,7 +217,7 @@ const WEAK = /^alloc::(?:sync|rc)::Weak$/;
  * values have plausible counts. What may be uninitialised (a union) is not looked at. `led`: a `NonNull` leads to a
  * value, too. That of an empty collection does not. `isFar`: references lead to memory, whatever is there.
  */
-class Soundness {
+export class Soundness {
   readonly #memory: MemoryReader;
   readonly #led: boolean;
   readonly #isFar: boolean;
@@ -246,7 +246,7 @@ class Soundness {
     if (name === 'core::ptr::non_null::NonNull') {
       const address = addr(numberAt(bytes, { offset, size: 8 }));
       const target = this.#led ? members[0]?.type?.follow(DW_AT.type) : undefined;
-      if (address === 0n || (target && !(await this.#leads(target, address)))) return false;
+      if (!(await (target ? this.#leads(target, address) : this.#mayPoint(address)))) return false;
     }
     const { discriminant } = variantPart ?? {};
     const value = discriminant ? numberAt(bytes, { ...discriminant, offset: offset + discriminant.offset }) : 0n;
@@ -268,8 +268,18 @@ class Soundness {
     if (address === 0n) return isRaw;
     if (isCounted) return this.#isCounted(target, address);
     if (isRaw || address < FIRST_PAGE || (sizeOf(target) ?? 0) === 0) return true;
-    if (this.#isFar) return (await this.#memory.read(address, 1)) !== undefined;
+    if (this.#isFar) return this.#isThere(address);
     return this.#leads(target, address);
+  }
+
+  /** To a value, behind the last of some, or, of none, nowhere: `NonNull::dangling` is as small as an alignment. */
+  async #mayPoint(address: Addr): Promise<boolean> {
+    if (address < FIRST_PAGE) return address !== 0n;
+    return (await this.#isThere(address)) || this.#isThere(addOffset(address, -1));
+  }
+
+  async #isThere(address: Addr): Promise<boolean> {
+    return (await this.#memory.read(address, 1)) !== undefined;
   }
 
   async #leads(target: Die, address: Addr): Promise<boolean> {
