@@ -58,6 +58,7 @@ async function leave(run: Run, options: RecordOptions, tookMs: number): Promise<
   const { log } = run.parts;
   let missing = 0;
   let unread = 0;
+  let isWritten = false;
   let look: TaskLook | undefined;
   try {
     const isIdle = connection.session.state.kind === 'idle';
@@ -80,6 +81,7 @@ async function leave(run: Run, options: RecordOptions, tookMs: number): Promise<
     for (const calls of allCalls(tracers)) calls.finish();
     if (look) await reportStuck(run, look);
   } catch (thrown) {
+    if (unread === 0) missing += unread = engines.undigested;
     stopping.fail(thrown);
   }
   const { clock: found } = connection.engine;
@@ -89,11 +91,12 @@ async function leave(run: Run, options: RecordOptions, tookMs: number): Promise<
     const recording = factsOf(run, missing);
     const probes = [...engines.choices, ...target.choicesOfOthers];
     tracers.sink.end({ probes, ownTime: engines.results.ownTime, recording });
+    isWritten = true;
     log?.whole({ probes, recording: { ...recording, missing: missing - unread } });
   } catch (thrown) {
     stopping.fail(thrown);
   }
-  log?.end(unread > 0);
+  log?.end(unread > 0 || !isWritten);
   const { notLoaded: probes } = run;
   if (probes.length > 0) logger.warn({ probes }, 'their code was never loaded: these probes were not planted');
   return { missing, unread, clock };

@@ -7,7 +7,7 @@ import { RsptraceError } from '../../src/base/errors.js';
 import { parseProbe } from '../../src/probes/index.js';
 import { KeptRecords, prepare } from '../../src/record/index.js';
 import { elfPath, parseLab, qemuArgv } from '../qemu/guests/guests.js';
-import { main, rsptrace, scratchFolder, start } from '../support/command.js';
+import { main, rsptrace, rsptraceProcess, scratchFolder, start } from '../support/command.js';
 import { long, usually } from '../support/long.js';
 import { randomOf } from '../support/mutations.js';
 import { compileReleased } from '../support/native.js';
@@ -68,6 +68,27 @@ async function comesAgain(
   t.notOk(existsSync(`${again}.records`), 'they are not needed any more');
   t.same(notes, []);
 }
+
+t.test('a trace that cannot be ended keeps its records, and says so', async (t) => {
+  const folder = scratchFolder(t);
+  const [failing, plugin, trace] = [join(folder, 'failing.mjs'), join(folder, 'story.mjs'), join(folder, 'a.story')];
+  writeFileSync(plugin, story);
+  const end = "end() { throw new Error('the disk is gone'); }";
+  writeFileSync(
+    failing,
+    `import own from './story.mjs';
+    const [format] = own.formats;
+    export default { formats: [{ ...format, open: (...given) => ({ ...format.open(...given), ${end} }) }] };`,
+  );
+  const words = ['-p', 'fn:labkern::work::deep*', '--engine', 'target', '-o', trace, elfPath('rv-o2')];
+  // Its process ends: the failing plug-in has not closed the file.
+  const ran = await rsptraceProcess('run', '--plugin', failing, '--json', ...words, '--', ...qemuArgv('rv-o2')).ended;
+  t.equal(ran.status, 3);
+  t.match(ran.stderr, new RegExp(`its records are kept: rsptrace recover ${trace} makes the trace of them`));
+  const { events } = JSON.parse(ran.stdout) as { events: number };
+  t.ok(events > 100);
+  t.match(await rsptrace('recover', trace, '--plugin', plugin, '--json', '--force').json(), { events });
+});
 
 for (const [name, ...probes] of usually(recordings, ([name]) => name === 'rv-o2')) {
   t.test(`${name}: out of the records alone come the same events`, async (t) => {

@@ -211,7 +211,7 @@ export function backlogText(records: number, output: string): string {
 /** What is left out, stays behind or was slow: a sentence each, on stderr. */
 function reportLimits({ args, program }: Prepared, recording: Recorded, guest: Guest | undefined): void {
   const { unread, tailLost, panicPlaces, hostMs, openCounter, loadBias, foreign, pastWire } = recording;
-  const isKept = unread > 0 && isThere(recordsFile(args.output));
+  const isKept = isThere(recordsFile(args.output));
   const wayOut = isKept ? `rsptrace recover ${args.output} makes the whole trace of them` : 'they are lost';
   const isMoved = loadBias !== 0n;
   const where = isMoved ? `${hex(addr(loadBias))} above its own addresses` : 'where it is linked';
@@ -221,6 +221,11 @@ function reportLimits({ args, program }: Prepared, recording: Recorded, guest: G
   const whose = program.others.length === 0 ? `${basename(args.elf)}'s` : "a probe's own program's";
   note(
     unread > 0 && `${plural(unread, 'record')} were left when their time was over: ${wayOut}`,
+    unread === 0 &&
+      recording.error !== undefined &&
+      isKept &&
+      !args['keep-records'] &&
+      `its records are kept: rsptrace recover ${args.output} makes the trace of them`,
     tailLost &&
       'the guest ended with events in its memory that were not read yet; --until FUNCTION, the one that powers off, keeps them, and so does `rsptrace run` without --scratch',
     recording.trampolinesStay && guest === undefined && stayText(recording),
