@@ -170,9 +170,17 @@ export class TrapTracer extends TrapCalls implements CrossingKind {
     seen.interrupted = kind === 'irq' ? from.pc : undefined;
     seen.inARow = isSame ? seen.inARow + 1 : 0;
     if (seen.inARow < stormy || seen.isStorm) return;
-    // A hart that waits is interrupted where it waits.
+    // A hart that waits is interrupted where it waits, and so is one whose loop is one instruction.
     const before = [1, 2, 3, 4].map((bytes) => elf.bytesAt(addOffset(from.pc, -bytes), 4));
-    seen.isStorm = arch.waits !== undefined && !before.some((code) => code === undefined || arch.waits?.(code));
+    const waits = before.some((code) => code === undefined || arch.waits?.(code));
+    seen.isStorm = arch.waits !== undefined && !waits && !this.#jumpsToItself(from.pc);
+  }
+
+  #jumpsToItself(pc: Addr): boolean {
+    const { arch, elf } = this.#context;
+    const code = elf.bytesAt(pc, 4) ?? elf.bytesAt(pc, 2);
+    const effects = code && arch.emulate(code, pc)?.effects({ register: () => undefined });
+    return effects?.registers.some(({ name, value }) => name === arch.pc && value === pc) ?? false;
   }
 }
 
