@@ -41,8 +41,8 @@ export class RingDrain {
   readonly #control: ControlWords;
   readonly #counters: TargetCounters;
   readonly #drained: DrainedRecords;
-  /** What was read while the target ran gives it this room, at its next stop. */
-  #owed: readonly Write[] = [];
+  /** What was read while the target ran gives it this room, at its next stop. The last write of each address counts. */
+  readonly #owed = new Map<Addr, Uint8Array>();
   /** The stub's answers to the writes that went with the last resume. */
   #renewals: readonly Reply<boolean>[] = [];
 
@@ -87,11 +87,14 @@ export class RingDrain {
       shared.read(at(address), bytes);
       return bytes;
     });
-    this.#owed = [...this.#owed, ...this.#accept(read, all)];
+    for (const { address, bytes } of this.#accept(read, all)) {
+      this.#owed.delete(address);
+      this.#owed.set(address, bytes);
+    }
     for (const bytes of read) queue.close(bytes);
     if (this.#breakpoint === undefined || stopped) {
-      for (const { address, bytes } of this.#owed) shared.write(at(address), bytes);
-      this.#owed = [];
+      for (const [address, bytes] of this.#owed) shared.write(at(address), bytes);
+      this.#owed.clear();
     }
     return this.#ring.next > next && this.#ring.hasMore;
   }
