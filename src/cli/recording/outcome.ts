@@ -201,13 +201,6 @@ const slowMs = 5000;
 /** From so many stops in other code at one place on it is said which that is. */
 const manyForeign = 1000;
 
-/** What records that are not understood yet mean for whoever waits, for stderr. */
-export function backlogText(records: number, output: string): string {
-  const left = isThere(recordsFile(output)) ? `leaves them to rsptrace recover ${output}` : 'loses them';
-  const text = `${plural(records, 'record')} wait to be understood; Ctrl-C ${left}`;
-  return sentenceLines([`rsptrace: ${text}`], process.stderr);
-}
-
 /** What is left out, stays behind or was slow: a sentence each, on stderr. */
 function reportLimits({ args, program }: Prepared, recording: Recorded, guest: Guest | undefined): void {
   const { unread, tailLost, panicPlaces, hostMs, openCounter, loadBias, foreign, pastWire } = recording;

@@ -4,14 +4,15 @@ import { type Progress, type Recording, type RecordOptions, record, systemCallsO
 import type { Session } from '../../rsp/index.js';
 import type { ScratchSources } from '../../scratch/index.js';
 import { isMovedAtBoot } from '../../target/index.js';
+import { plural } from '../../text/index.js';
 import { sentenceLines } from '../failure.js';
+import { isThere } from '../open-output.js';
 import { debugFilesOf } from '../options/common.js';
 import { ReadingLine } from '../reading-line.js';
-import { recordsRequest } from '../records-file.js';
+import { recordsFile, recordsRequest } from '../records-file.js';
 import { StatusLine } from '../status-line.js';
 import { enginesText, hurdlesText, switchedOffTexts } from '../stop-report.js';
 import { engineOf, needsReturns } from './asked.js';
-import { backlogText } from './outcome.js';
 import type { Prepared } from './prepare.js';
 import { quietText } from './quiet.js';
 
@@ -209,4 +210,11 @@ export function stopText(stop: Recording['stop']): string | undefined {
   if (stop?.kind === 'exited') return `status ${stop.status}`;
   if (stop?.kind === 'terminated') return signalText(stop);
   return stop?.kind === 'gone' ? 'connection closed' : undefined;
+}
+
+/** What records that are not understood yet mean for whoever waits, for stderr. */
+function backlogText(records: number, output: string): string {
+  const left = isThere(recordsFile(output)) ? `leaves them to rsptrace recover ${output}` : 'loses them';
+  const text = `${plural(records, 'record')} wait to be understood; Ctrl-C ${left}`;
+  return sentenceLines([`rsptrace: ${text}`], process.stderr);
 }
