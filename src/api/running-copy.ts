@@ -109,11 +109,12 @@ export class RunningProcess {
       this.#rooms = [new CopyRoom(this.#roomBytes), new CopyRoom(this.#roomBytes)];
     }
     const copies: Snapshot[] = [];
+    const { pointerBits } = this.#options.arch;
     for (const room of this.#rooms) {
       room.empty();
       using memory = memoryOfProcess(this.#pid, room);
       if (memory === undefined) throw unreadable(this.#pid);
-      copies.push(await takeSnapshot(memory, regions, { beyond: constantsOf(this.#elf) }));
+      copies.push(await takeSnapshot(memory, regions, { beyond: constantsOf(this.#elf), pointerBits }));
     }
     const [first, second] = copies as [Snapshot, Snapshot];
     if (first.searched === 0) throw unreadable(this.#pid);

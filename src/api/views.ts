@@ -151,7 +151,8 @@ export async function taskView(program: Understood, copy: TargetCopy): Promise<T
 export async function dumpView({ elf }: Understood, image: MemoryImage, scan: readonly Region[]): Promise<TaskView> {
   const constants = constantsOf(elf, image);
   const regions = [...writableRegions(elf), ...scan];
-  const memory = await takeSnapshot(image, regions, { beyond: constants, heaps: image.regions });
+  const { pointerBits } = architectureFor(elf);
+  const memory = await takeSnapshot(image, regions, { beyond: constants, heaps: image.regions, pointerBits });
   return { memory, heaps: [], stacks: [], dead: [], knowsHeaps: true, polls: [], frames: [], harts: [] };
 }
 
