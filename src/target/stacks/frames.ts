@@ -1,12 +1,12 @@
 import { basename } from 'node:path';
 import type { FutureSet, FutureType } from '../../async/futures/index.js';
-import { addr, hex } from '../../base/addr.js';
+import { type Addr, addr, hex } from '../../base/addr.js';
 import { madeOnce } from '../../base/made-once.js';
 import { type Die, DW_TAG } from '../../dwarf/index.js';
 import type { ElfFile } from '../../elf/index.js';
 import { isLibraryFile } from '../../text/index.js';
 import type { SampledFrame } from '../../trace/index.js';
-import { type Frame, type SourceFrame, SourceFrames } from '../unwind/index.js';
+import { codeAt, type Frame, type SourceFrame, SourceFrames } from '../unwind/index.js';
 import type { OtherProgram } from './other-programs.js';
 
 /** A function of a stack, and what it is as a poll. */
@@ -28,7 +28,7 @@ export class SampledFrames {
   readonly #sources: SourceFrames;
   readonly #programs: ReadonlyMap<ElfFile, SampledProgram>;
   readonly #known = new Map<string, SampledFrame>();
-  /** By pc: a program is sampled at the same places again and again. */
+  /** By the address of their code: a program is sampled at the same places again and again. */
   readonly #at = new Map<ElfFile, Map<bigint, readonly Named[]>>();
 
   /** The first is the program, others run on the same machine. */
@@ -47,7 +47,9 @@ export class SampledFrames {
 
   /** Whether all have names already: to find one may take as long as many samples. */
   areNamed(frames: readonly Frame[]): boolean {
-    return frames.every(({ pc, image }) => image === undefined || this.#at.get(image.elf)?.has(pc) === true);
+    return frames.every(
+      (frame) => frame.image === undefined || this.#at.get(frame.image.elf)?.has(codeAt(frame)) === true,
+    );
   }
 
   /** A frame that is no function: `[idle]`. */
@@ -68,29 +70,30 @@ export class SampledFrames {
   }
 
   #functionsAt(frame: Frame): readonly Named[] {
-    const { image, pc } = frame;
+    const { image } = frame;
+    const code = codeAt(frame);
     const at = madeOnce(this.#at, image?.elf ?? this.#main.elf, () => new Map<bigint, readonly Named[]>());
-    const known = at.get(pc);
+    const known = at.get(code);
     if (known !== undefined) return known;
     const program = this.#programs.get(image?.elf ?? this.#main.elf);
     const made = this.#sources.functionsOf(frame).map(({ function: name, file, die }) => {
-      const future = die && program && this.#futureOf(die, frame, program);
+      const future = die && program && this.#futureOf(die, code, program);
       return {
         frame: this.#frame(this.#named(name, frame), name === undefined ? undefined : file),
         poll: future && this.#frame(`poll ${this.#inProgram(future.future, program)}`, future.file),
       };
     });
     // A library may be loaded there later.
-    if (image !== undefined) at.set(pc, made);
+    if (image !== undefined) at.set(code, made);
     return made;
   }
 
   /** The Future whose poll function this is, or an inlined copy of it. */
-  #futureOf(die: Die, { pc, exact }: Frame, program: SampledProgram): FutureType | undefined {
+  #futureOf(die: Die, code: Addr, program: SampledProgram): FutureType | undefined {
     const { futures, debug } = program;
     if (futures === undefined) return undefined;
     if (die.tag === DW_TAG.inlined_subroutine) return futures.ofCopy(die);
-    const around = debug?.functionAt(exact ? pc : addr(pc - 1n));
+    const around = debug?.functionAt(code);
     return around && futures.byPollAddress(around.low);
   }
 
@@ -104,13 +107,15 @@ export class SampledFrames {
   }
 
   #frame(name: string, file: string | undefined): SampledFrame {
-    return madeOnce(this.#known, name, () => ({ name, instance: name, address: undefined, file, line: undefined }));
+    const key = `${name}\n${file}`;
+    return madeOnce(this.#known, key, () => ({ name, instance: name, address: undefined, file, line: undefined }));
   }
 }
 
 /** By its page, so that code without symbols is a few frames and not thousands. */
-function unnamed({ pc, image }: Frame, main: ElfFile): string {
-  const page = hex(addr(pc & ~0xfffn));
+function unnamed(frame: Frame, main: ElfFile): string {
+  const { image } = frame;
+  const page = hex(addr(codeAt(frame) & ~0xfffn));
   return image === undefined || image.elf === main ? `[unknown ${page}]` : `[${basename(image.elf.path)} ${page}]`;
 }
 
@@ -140,15 +145,21 @@ export function codePlace(frames: readonly Frame[], sources: SourceFrames): Code
   return { inside: innermost, own: undefined };
 }
 
-/**
- * Modules of the standard library are mostly private below its second level: `std::sync::poison::mutex::Mutex::lock` is
- * known as `std::sync::Mutex::lock`.
- */
+/** Private modules of std, by the public one that has their items, from Rust 1.65 on. */
+const privateModules: readonly (readonly [string, string])[] = [
+  ['sync', '(?:poison::)?(?:mutex|rwlock|condvar|once)|barrier|lazy_lock|once_lock|reentrant_lock|remutex'],
+  ['sync::nonpoison', 'mutex|rwlock|condvar'],
+  ['thread', 'local|builder|functions|id|join_handle|scoped|thread'],
+  ['io', 'buffered::(?:bufreader|bufwriter|linewriter)|buffered|cursor|error|pipe|stdio|util'],
+  ['net', 'addr|ip|ip_addr|socket_addr|tcp|udp'],
+  ['os::unix::net', 'addr|ancillary|datagram|listener|stream'],
+];
+const inPrivate = privateModules.map(([known, inside]) => new RegExp(`^(<?std::${known}::)(?:${inside})::`));
+
+/** `std::sync::poison::mutex::Mutex::lock` is known as `std::sync::Mutex::lock`. */
 function publicName(name: string): string {
-  const parts = name.replace(/^<([^<> ]*)>(?=::)/, '$1').split('::');
-  if (parts[0] !== 'std' || parts.length < 4 || name.includes(' as ')) return parts.join('::');
-  const type = parts.findIndex((part) => /^[A-Z]/.test(part));
-  return [...parts.slice(0, 2), ...parts.slice(type < 2 ? -1 : type)].join('::');
+  const plain = name.replace(/^<([^<> ]*)>(?=::)/, '$1');
+  return inPrivate.reduce((path, inside) => path.replace(inside, '$1'), plain);
 }
 
 /** What a program is called: its file without `.elf`. */

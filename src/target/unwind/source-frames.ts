@@ -22,6 +22,11 @@ interface SourceFunction extends Pick<SourceFrame, 'function' | 'file'> {
 
 const MAX_CACHED = 0x1_0000;
 
+/** An address in the code that a frame runs: what a caller returns to may be the next function already. */
+export function codeAt({ pc, exact }: Pick<Frame, 'pc' | 'exact'>): Addr {
+  return exact ? pc : addr(pc - 1n);
+}
+
 /**
  * Names the functions of frames, those inlined into them, and source lines. Libraries and further programs describe
  * their own frames.
@@ -38,9 +43,9 @@ export class SourceFrames {
   }
 
   /** The innermost function first; at least one. A caller's line is that of the call. */
-  of({ pc, exact, image }: Pick<Frame, 'pc' | 'exact'> & Partial<Pick<Frame, 'image'>>): readonly SourceFrame[] {
-    const at = exact ? pc : addr(pc - 1n);
-    const { elf, debug } = this.#describing(image);
+  of(frame: Pick<Frame, 'pc' | 'exact'> & Partial<Pick<Frame, 'image'>>): readonly SourceFrame[] {
+    const at = codeAt(frame);
+    const { elf, debug } = this.#describing(frame.image);
     const known = madeOnce(this.#known, elf, () => new Map());
     let found = known.get(at);
     if (found === undefined) {
@@ -57,9 +62,9 @@ export class SourceFrames {
   }
 
   /** The same without lines, which a table of a whole unit says: each with the file that declares it. */
-  functionsOf({ pc, exact, image }: Pick<Frame, 'pc' | 'exact' | 'image'>): readonly SourceFunction[] {
-    const at = exact ? pc : addr(pc - 1n);
-    const { elf, debug } = this.#describing(image);
+  functionsOf(frame: Pick<Frame, 'pc' | 'exact' | 'image'>): readonly SourceFunction[] {
+    const at = codeAt(frame);
+    const { elf, debug } = this.#describing(frame.image);
     const functions = debug === undefined ? [] : functionsAt(debug, at);
     if (debug === undefined || functions.length === 0) return describe(at, elf, undefined);
     return functions.map((die) => ({ function: functionName(die), file: debug.declarationOf(die).file, die }));
