@@ -37,6 +37,8 @@ export interface TracedCall {
   emitted?: AnyBegin | undefined;
   /** Nothing observes its return: it is over where it began, and nothing is inside it. */
   readonly entryOnly?: boolean;
+  /** What it stands inside has not called it: an interrupt. */
+  readonly isInterrupt?: boolean;
 }
 
 /**

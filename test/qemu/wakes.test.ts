@@ -93,3 +93,21 @@ t.test('embassy and async-task: every wake names its task', async (t) => {
     );
   }
 });
+
+t.test("rv-faulty: a wake in an interrupt that came in the midst of a poll is not that task's", async (t) => {
+  // A poll of the worker lasts eight turns of the timer.
+  const machine = ['-icount', 'shift=0', '-device', 'loader,addr=0x86000000,data=1,data-len=4'];
+  const options = ['--engine', 'mixed', '-p', 'poll:**', '-p', 'irq:**'];
+  const { output, console } = await tracePolls(t, 'rv-faulty', machine, options);
+  const { slices } = readPerfetto(children(protoc(readFileSync(output.trace)), 'packet'));
+  const wakes = slices.filter(({ category }) => category === 'wake');
+  const fromInterrupts = wakes.filter(({ args }) => args.by === 'no task');
+  t.equal(fromInterrupts.length, parseLab(console).exec?.irqWakes);
+  t.ok(fromInterrupts.every(({ args }) => args.function?.startsWith('faulty::exec::timer_tick')));
+  const polls = slices.filter(({ category }) => category === 'poll');
+  const isIn = (time: number) => polls.some(({ begin, end = 0 }) => begin < time && time < end);
+  t.ok(
+    fromInterrupts.some(({ begin }) => isIn(begin)),
+    'one was in a poll',
+  );
+});

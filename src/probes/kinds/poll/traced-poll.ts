@@ -196,9 +196,9 @@ export function isShared({ fn }: Probed): boolean {
   return fn !== undefined && fn.among.length > 0;
 }
 
-/** The innermost poll of the calls around a place. */
+/** The innermost poll of the calls around a place; none in an interrupt that has come in the midst of one. */
 export function pollAround(call: Call | undefined): PollCall | undefined {
-  for (let at = call; at; at = at.parent) if (isPoll(at)) return at;
+  for (let at = call; at && !at.payload.isInterrupt; at = at.parent) if (isPoll(at)) return at;
   return undefined;
 }
 

@@ -60,7 +60,8 @@ export class TrapCalls implements CallKind {
     });
     const began = this.#context.output.at(at.time);
     const shown = this.#context.values === false ? none : values;
-    return { kind: this, ref, began, hart: at.hart, values: shown, signature, from, exit: undefined };
+    const isInterrupt = kind === 'irq';
+    return { kind: this, ref, began, hart: at.hart, values: shown, signature, from, exit: undefined, isInterrupt };
   }
 
   isAt(_pc: Addr): boolean {
