@@ -26,14 +26,21 @@ function within(cwd: string, words: readonly string[], env: NodeJS.ProcessEnv = 
   });
 }
 
-/** The words that settings add to a line. */
-function added(toml: string, command: string, given: readonly string[], plain: readonly string[], hasCommand = false) {
+/** What settings add to a line. */
+function filled(toml: string, command: string, given: readonly string[], plain: readonly string[], hasCommand = false) {
   const { options, places } = commandOf(command === 'record' ? undefined : command);
-  const table = parse(toml);
-  const values = { ...table, ...((table[command] as TomlTable | undefined) ?? {}) };
+  const settings = loadSettings(
+    [{ path: resolve('rsptrace.toml'), text: toml, places: [[]] }],
+    settingsTables(),
+    command,
+  );
   const needed = Object.values(places).filter(({ demandOption }) => demandOption).length;
   const line = { command, options, places: Object.keys(places), needed, given, plain, hasCommand };
-  const { before, behind } = filledBy({ path: resolve('rsptrace.toml'), values }, line);
+  return settings ? filledBy(settings, line) : { taken: [], before: [], behind: [] };
+}
+
+function added(...given: Parameters<typeof filled>): string[] {
+  const { before, behind } = filled(...given);
   return [...before, ...behind];
 }
 
@@ -64,6 +71,27 @@ t.test('what a command line does not say itself', (t) => {
   t.same(added('max-events = 5\n[run]\nmax-events = 6', 'run', [], ['k']), ['--max-events=6']);
   t.same(added('scratch = "hidden"', 'run', ['scratch-symbol'], ['k']), []);
   t.same(added('remote = "./gdb"', 'detach', [], ['k']), ['--remote=./gdb']);
+  t.same(added('program = "-k.elf"', 'bt', [], []), ['./-k.elf'], 'a file whose name begins as an option does');
+  t.same(filled('crates = []\nprobe = []', 'run', [], ['k']), { taken: [], before: [], behind: [] });
+  t.end();
+});
+
+t.test('what excludes each other: the line counts, then the table of the command', (t) => {
+  t.same(added('frequency = 99\n[profile]\nperiod = "1ms"', 'profile', [], ['a']), ['--period=1ms']);
+  t.same(added('frequency = 99\n[profile]\nperiod = "1ms"', 'profile', ['frequency'], ['a']), []);
+  t.same(added('tree = true\n[futures]\nsize = true', 'futures', [], ['k']), ['--size']);
+  t.same(added('tree = true\n[futures]\nsize = false', 'futures', [], ['k']), ['--tree', '--no-size']);
+  t.same(added('tree = true\n[futures]\ntree = false', 'futures', [], ['k']), ['--no-tree']);
+  const process = `${kernel}[profile]\npid = "7"\n[bt]\npid = "7"\n[graph]\npid = "7"\n`;
+  t.same(added(process, 'profile', [], []), ['--pid=7'], 'no program and no runner');
+  t.same(added(process, 'profile', [], ['./app']), ['--', 'qemu-system-riscv64', '-kernel', './app']);
+  t.same(added(process, 'profile', [], ['./app'], true), []);
+  t.same(added(process, 'profile', [], [], true), []);
+  t.same(added(process, 'bt', [], []), ['--pid=7']);
+  t.same(added(process, 'bt', ['r'], []), ['k.elf'], 'the line has a stub');
+  t.same(added(process, 'graph', [], ['x.pftrace']), []);
+  t.same(added(process, 'graph', ['fn'], []), ['--pid=7']);
+  t.same(added(`${kernel}[graph]\nfn = "a"`, 'graph', [], []), ['--remote=:1', '--fn=a', 'k.elf']);
   t.end();
 });
 
@@ -81,6 +109,9 @@ const mistakes: readonly (readonly [toml: string, line: number, sentence: RegExp
   ['x = """\nremote = 1\n"""\nremote = 1', 1, /there is no option 'x'/],
   ['program = "p"\nlast = """\nremote\n"""\nremote = 1', 2, /--last takes a length of time/],
   ['a = ', 1, /TOML/],
+  ['constructor = "x"', 1, /there is no option 'constructor'/],
+  ['[toString]\nx = 1', 1, /there is no command 'toString'/],
+  ['[run]\nvalueOf = "x"', 2, /there is no option 'valueOf' of run/],
   ['run.remote = ":1"', 1, /there is no option 'remote' of run/],
 ];
 

@@ -34,7 +34,7 @@ export const never: ReadonlySet<string> = new Set(['config']);
 /** @throws RsptraceError `SETTINGS_INVALID`, for the first thing that is wrong */
 export function checkSettings(table: TomlTable, tables: SettingsTables, at: At): void {
   for (const [key, value] of Object.entries(table)) {
-    const own = key in tables && isTable(value) ? value : undefined;
+    const own = Object.hasOwn(tables, key) && isTable(value) ? value : undefined;
     if (own)
       for (const [inner, one] of Object.entries(own)) checkKey([key, inner], one, { [key]: tables[key] as Table }, at);
     else checkKey([key], value, tables, at);
@@ -53,7 +53,7 @@ function checkKey(keys: readonly string[], value: unknown, tables: SettingsTable
     return;
   }
   const having = Object.entries(tables).flatMap(([command, table]) => {
-    const option = never.has(key) ? undefined : table[key];
+    const option = never.has(key) || !Object.hasOwn(table, key) ? undefined : table[key];
     return option ? [{ command, option }] : [];
   });
   if (having.length === 0) throw unknown(keys, value, tables, at);

@@ -8,6 +8,8 @@ import { type SettingsText, settingsHint } from './find.js';
 export interface Settings {
   readonly path: string;
   readonly values: TomlTable;
+  /** The keys of the command's own table. */
+  readonly own: readonly string[];
 }
 
 /** @throws RsptraceError `SETTINGS_INVALID` with the file and the line */
@@ -22,9 +24,9 @@ export function loadSettings(
     const table = place && tableAt(whole, place);
     if (!place || !table) continue;
     checkSettings(table, tables, wrongIn(file, place));
-    const own = table[command];
-    const top = Object.entries(table).filter(([key, value]) => !(key in tables && isTable(value)));
-    return { path: file.path, values: { ...Object.fromEntries(top), ...(isTable(own) ? own : {}) } };
+    const own = tableAt(table, [command]) ?? {};
+    const top = Object.entries(table).filter(([key, value]) => !(Object.hasOwn(tables, key) && isTable(value)));
+    return { path: file.path, values: { ...Object.fromEntries(top), ...own }, own: Object.keys(own) };
   }
   return undefined;
 }

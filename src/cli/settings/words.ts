@@ -29,9 +29,11 @@ export interface Filled {
   readonly behind: readonly string[];
 }
 
+/** What a command is about, if it does not start it. */
+const targets: readonly string[] = ['remote', 'pid', 'core', 'at', 'off-cpu'];
 /** A command takes one of each row: what the line has stands in place of the others. */
 const eitherOr: readonly (readonly string[])[] = [
-  ['remote', 'pid', 'core', 'at', 'off-cpu'],
+  targets,
   ['frequency', 'period'],
   ['scratch', 'scratch-symbol'],
   ['by', 'callers', 'callees'],
@@ -46,30 +48,41 @@ const files: ReadonlySet<string> = new Set([
   ...['debug-file', 'debug-dir', 'core', 'budget', 'plugin'],
 ]);
 
-export function filledBy({ path, values }: Settings, line: Line): Filled {
+export function filledBy({ path, values, own }: Settings, line: Line): Filled {
+  const { options } = line;
   const names = namesOf(line);
+  const isOn = (key: string): boolean => Object.hasOwn(options, key) && values[key] !== false;
+  const fn = names.has('fn') || values.fn !== undefined;
+  const isGivenIn = (all: ReadonlySet<string>, key: string): boolean => isGiven(key, line, all, fn);
+  // What the command's own table has stands in place of what the top has.
+  const nearer = new Set([...names, ...own.filter((key) => isOn(key) && !isGivenIn(names, key))]);
   const taken: string[] = [];
   const before: string[] = [];
+  const take = (key: string, words: readonly string[]): void => {
+    if (words.length > 0) taken.push(key);
+    before.push(...words);
+  };
   for (const [key, value] of Object.entries(values)) {
-    const option = line.options[key];
-    if (option === undefined || isGiven(key, line, names)) continue;
-    taken.push(key);
-    if (kindOf(option) === 'flag') before.push(value === true ? `--${key}` : `--no-${key}`);
-    else before.push(...[value].flat().map((one) => `--${key}=${inFolder(key, String(one), path)}`));
+    const option = Object.hasOwn(options, key) ? options[key] : undefined;
+    if (option === undefined || isGivenIn(own.includes(key) ? names : nearer, key)) continue;
+    const flag = [value === true ? `--${key}` : `--no-${key}`];
+    const valued = (one: unknown): string => `--${key}=${inFolder(key, String(one), path)}`;
+    take(key, kindOf(option) === 'flag' ? flag : [value].flat().map(valued));
   }
+  const all = new Set([...names, ...taken.filter(isOn)]);
   const { program, crates, probe } = values;
-  if ('probe' in line.options && !names.has('probe') && probe === undefined && Array.isArray(crates)) {
-    taken.push('crates');
-    before.push(...crates.map((crate) => `--probe=poll:${crate}::**`));
-  }
-  const elf = typeof program === 'string' && lacksProgram(line, names) ? placed(program, path) : undefined;
-  if (elf !== undefined) {
-    taken.push('program');
-    before.push(elf);
-  }
-  const isStub = ['remote', 'pid', 'off-cpu'].some((one) => names.has(one)) || taken.includes('remote');
+  const polls = Array.isArray(crates) ? crates.map((crate) => `--probe=poll:${crate}::**`) : [];
+  if (Object.hasOwn(options, 'probe') && !all.has('probe') && probe === undefined) take('crates', polls);
+  const elf = typeof program === 'string' && lacksProgram(line, all) ? argument(placed(program, path)) : undefined;
+  if (elf !== undefined) take('program', [elf]);
+  const isStub = ['remote', 'pid', 'off-cpu'].some((one) => all.has(one));
   const behind = isStub ? [] : runnerFor(values.runner, line, elf);
   return { taken: behind.length > 0 ? [...taken, 'runner'] : taken, before, behind };
+}
+
+/** A file whose name is not read as options. */
+function argument(file: string): string {
+  return file.startsWith('-') ? `./${file}` : file;
 }
 
 /** The options that a line has, by their long names. */
@@ -83,15 +96,18 @@ function namesOf({ options, given }: Line): ReadonlySet<string> {
   );
 }
 
-/** Whether the line has an option, or another one in its place. */
-function isGiven(key: string, { command, plain }: Line, names: ReadonlySet<string>): boolean {
-  // Only with the function at which it begins a graph is one of a target; a program is started.
-  if (key === 'remote' && command === 'graph' && (!names.has('fn') || plain.length > 0)) return true;
-  if (key === 'remote' && command === 'profile' && plain.length > 0) return true;
+/** Whether an option is among `names`, or something else in its place. `fn`: a graph is one of a target. */
+function isGiven(key: string, { command, plain, hasCommand }: Line, names: ReadonlySet<string>, fn: boolean): boolean {
+  if (targets.includes(key) && hasCommand) return true;
+  // A program of the line is started.
+  if (key === 'remote' || key === 'pid') {
+    if (command === 'graph' && (!fn || plain.length > 0)) return true;
+    if (command === 'profile' && plain.length > 0) return true;
+  }
   return [key, ...(eitherOr.find((row) => row.includes(key)) ?? [])].some((one) => names.has(one));
 }
 
-/** Whether the line leaves out the program that its command is about. */
+/** Whether the program is left out that the line's command is about. `names`: of all options that it has then. */
 function lacksProgram({ command, places, needed, plain, hasCommand }: Line, names: ReadonlySet<string>): boolean {
   const [first, second] = places;
   if (first !== 'elf' && !(command === 'graph' && names.has('fn'))) return false;
