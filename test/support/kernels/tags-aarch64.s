@@ -104,7 +104,8 @@ end:    mov     x4, 10
         udiv    x3, x3, x4
         cbnz    x3, 2b
         strb    w4, [x1]
-        ldr     w0, =0x84000008         // SYSTEM_OFF
+        mov     w0, 8                   // SYSTEM_OFF, as compilers load it
+        movk    w0, 0x8400, lsl 16
         hvc     0
         .size   end, . - end
 
