@@ -1,8 +1,11 @@
+import { randomUUID } from 'node:crypto';
+import { createRequire } from 'node:module';
+import { pathToFileURL } from 'node:url';
 import { partMissing, RsptraceError } from '../base/errors.js';
 
 export type LoadedCapstone = typeof import('capstone-wasm');
 
-/** The WebAssembly module, of which the package loads one, whoever asks first: its exports and its heap. */
+/** The WebAssembly module: its exports and its heap. */
 export const capstoneModule: object = {};
 
 /**
@@ -29,8 +32,13 @@ async function loadOnce(without: string): Promise<LoadedCapstone> {
   }
 }
 
+/**
+ * The package makes one WebAssembly module and gives it to whoever asks first, so that another user of it in this
+ * process would have it alone. Under an address of its own Node loads the package once more.
+ */
 async function load(): Promise<LoadedCapstone> {
-  const capstone = await import('capstone-wasm');
+  const installed = pathToFileURL(createRequire(import.meta.url).resolve('capstone-wasm'));
+  const capstone: LoadedCapstone = await import(new URL(`index.mjs?${randomUUID()}`, installed).href);
   await capstone.loadCapstone(capstoneModule);
   return capstone;
 }

@@ -8,8 +8,19 @@ import { long, usually } from '../support/long.js';
 import { disassemble, type Line } from './objdump.js';
 
 await t.rejects(async () => decode(Uint8Array.of(0x90), addr(0)), { code: 'ARCH_DECODER' }, 'not before it is loaded');
+// The program around the library may use the package itself, and may have been first.
+const theirs = await import('capstone-wasm');
+await theirs.loadCapstone({});
 await x86_64.prepare();
 await x86_64.prepare();
+
+t.test('an instance of its own', (t) => {
+  const { Capstone, Const } = theirs;
+  const [found] = new Capstone(Const.CS_ARCH_X86, Const.CS_MODE_64).disasm(Uint8Array.of(0x90), { address: 0n });
+  t.equal(found?.mnemonic, 'nop', 'theirs is there too');
+  t.equal(decode(Uint8Array.of(0xc3), addr(0))?.flow, 'return');
+  t.end();
+});
 
 /** Without `--long`: so many instructions of each program, evenly. */
 const sampled = 20_000;
