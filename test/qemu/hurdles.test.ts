@@ -206,7 +206,7 @@ t.test('so is code on x86_64 that runs guests, and bytes inside of an instructio
     ['mov $0xd8010f, %eax', 'target'],
   ] as const) {
     const { elf, command } = kernelWith(t, code, 20);
-    const { stdout, stderr } = await record(t, 'run', '-p', 'fn:brief', elf, '--', ...command);
+    const { stdout, stderr } = await record(t, 'run', '--engine', 'mixed', '-p', 'fn:brief', elf, '--', ...command);
     const [probe] = (JSON.parse(stdout) as Output).probes;
     t.equal(probe?.engine, engine, stderr.slice(-300));
     t.equal(/hypervisor, whose guests may run/.test(probe?.why ?? ''), engine === 'stop');
