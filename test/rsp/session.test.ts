@@ -330,6 +330,18 @@ t.test('harts by every way a stub lists them', async (t) => {
     },
   });
   t.same(await object.session.harts(), [{ id: '1' }, { id: '2' }]);
+  for (const [first, more] of [
+    ['mp01.01,p01.02', 'E01'],
+    ['mp01.01', ''],
+    ['mp01.01', 'OK'],
+    ['m-1', 'l'],
+    ['mp01.01,p01.-1', 'l'],
+  ] as const)
+    await t.rejects(
+      open(t, { qfThreadInfo: first, qsThreadInfo: more }),
+      { code: 'RSP_PROTOCOL' },
+      `${first}, ${more}`,
+    );
   const none = await open(t, { '?': 'S05', qfThreadInfo: '' });
   t.same(await none.session.harts(), [{ id: '0' }]);
   await none.session.batch('0').send();

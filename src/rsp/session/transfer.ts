@@ -4,6 +4,7 @@
  */
 
 import { Buffer } from 'node:buffer';
+import type { RsptraceError } from '../../base/errors.js';
 import { protocolError } from '../wire/framing.js';
 import { Deadline } from '../wire/reply-timeout.js';
 import type { Ask } from './handshake.js';
@@ -37,8 +38,8 @@ export async function readObjectBytes(
   for (let pieces = 0; ; pieces++) {
     const answer = await ask(packets.transfer(object, annex, data.length, piece));
     const more = answer[0] === 'm';
-    if (!more && answer[0] !== 'l') return data === '' ? undefined : fail(object, answer);
-    if (more && answer.length === 1) fail(object, answer);
+    if (!more && answer[0] !== 'l' && data === '') return undefined;
+    if (more ? answer.length === 1 : answer[0] !== 'l') throw inTheMiddle(object, answer);
     data += answer.slice(1);
     deadline.check(data.length);
     if (data.length > LARGEST_OBJECT || pieces > MOST_PIECES)
@@ -47,6 +48,7 @@ export async function readObjectBytes(
   }
 }
 
-function fail(object: string, answer: string): never {
-  throw protocolError(`it answers "${answer.slice(0, 40)}" in the middle of its ${object}`);
+/** An answer that neither goes on with an object nor ends it. */
+export function inTheMiddle(object: string, answer: string): RsptraceError {
+  return protocolError(`it answers "${answer.slice(0, 40)}" in the middle of its ${object}`);
 }
