@@ -18,6 +18,11 @@ export function statOf(process: string | number): readonly string[] {
   return text === '' ? [] : text.slice(text.lastIndexOf(')') + 2).split(' ');
 }
 
+/** Whether a thread runs, or is ready to: state R of proc(5). */
+export function isRunnable(pid: number, thread: string | number): boolean {
+  return statOf(`${pid}/task/${thread}`)[0] === 'R';
+}
+
 export function entriesOf(folder: string): readonly string[] {
   try {
     return readdirSync(folder);

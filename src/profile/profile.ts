@@ -61,8 +61,7 @@ export async function profile(options: ProfileOptions): Promise<ProfileFacts> {
   const all = [{ elf, debug }, ...programs];
   const process = isProcess(session.features);
   const harts = (await session.harts()).map((hart) => ({ id: hart.id, name: hartName(hart, process) }));
-  const began = performance.now();
-  const clock = await findClock(session, arch, () => (performance.now() - began) * 1e6);
+  const clock = await findClock(session, arch, hostNanos(performance.now()));
   const numbers = new HartNumbers(harts, process);
   const labels = new HartLabels();
   const wishes = { ...want, labelOf: (hart: number) => labels.of(hart) };
@@ -95,6 +94,7 @@ export async function profile(options: ProfileOptions): Promise<ProfileFacts> {
       stops++;
       return samples.counts.samples < options.mostSamples;
     },
+    interrupting: () => looks.interrupting(),
     meanwhile: () => {
       samples.emitNamed();
       sink.flush();
@@ -111,6 +111,11 @@ export async function profile(options: ProfileOptions): Promise<ProfileFacts> {
     missingLibraries: code.missing,
     isProcess: process,
   };
+}
+
+/** The host's clock from then on, in nanoseconds. */
+function hostNanos(began: number): () => number {
+  return () => (performance.now() - began) * 1e6;
 }
 
 /** Names of frames in these programs, the first of which is that of the target. */

@@ -19,6 +19,8 @@ interface SamplingOptions {
   readonly look: (since: number) => Promise<boolean>;
   /** Resolves when the next look is due, in place of `periodMs`. May be asked again before it has. */
   readonly due?: () => Promise<undefined>;
+  /** Called before each interrupt. */
+  readonly interrupting?: () => void;
   /** What needs no target, and so is done while it runs. */
   readonly meanwhile?: () => void;
 }
@@ -36,7 +38,7 @@ const MOST = 1.5;
 
 /** Stops a target again and again, and looks at it. It stands when this returns, if it has not ended. */
 export async function sampling(options: SamplingOptions): Promise<Sampled> {
-  const { session, arch, periodMs, durationMs, signal, look, due, meanwhile } = options;
+  const { session, arch, periodMs, durationMs, signal, look, due, interrupting, meanwhile } = options;
   const began = performance.now();
   let ranMs = 0;
   const result = (end: Sampled['end']): Sampled => ({ end, ranMs, stoodMs: performance.now() - began - ranMs });
@@ -48,6 +50,7 @@ export async function sampling(options: SamplingOptions): Promise<Sampled> {
     meanwhile?.();
     const early = await Promise.race([stopped, due?.() ?? sleep(since + period, signal)]);
     const interrupted = performance.now();
+    if (!early) interrupting?.();
     const stop = early ?? (await session.interrupt());
     ranMs += performance.now() - since;
     if (hasEnded(stop)) return result('target-ended');

@@ -82,6 +82,7 @@ export class Sampler implements StopSampler {
     const interrupt = (): void => {
       if (session.state.kind !== 'running') return;
       this.#interrupted = true;
+      this.#ready?.looks.interrupting();
       // An error here also ends the run, which reports it.
       session.interrupt().catch(() => {});
     };

@@ -115,6 +115,38 @@ t.test('a program that is started for it, and one that runs', async (t) => {
   t.equal(ended.end, 'target-ended');
 });
 
+t.test('a thread that computes in the kernel runs, and one that waits there does not', async (t) => {
+  const program = built('reads');
+  const text = `#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+static char bytes[1 << 20];
+static void *reads(void *none) {
+  int zero = open("/dev/zero", O_RDONLY);
+  for (;;) read(zero, bytes, sizeof bytes);
+}
+int main(void) {
+  pthread_t thread;
+  alarm(100);
+  pthread_create(&thread, 0, reads, 0);
+  for (;;) pause();
+}
+`;
+  execFileSync('gcc', ['-O1', '-g', '-pthread', '-x', 'c', '-', '-o', program], { input: text });
+  const child = spawn(program, { stdio: 'ignore' });
+  t.teardown(() => child.kill('SIGKILL'));
+  const found = await profile('-n', '40', '--pid', String(child.pid));
+  const of = (name: string) => found.functions.find((each) => each.function === name);
+  // Nearly all of its time, and of its system calls.
+  t.ok((of('[kernel: read]')?.self ?? 0) >= 30, `${of('[kernel: read]')?.self} of ${found.samples}`);
+  t.equal(of('reads')?.total, found.samples, 'below the function that calls');
+  t.ok(found.idle >= found.looks, 'main waits');
+  const inKernel = await profile('-K', '-n', '10', '--pid', String(child.pid));
+  t.ok(inKernel.functions.filter(({ self }) => self > 0).every((each) => each.function.startsWith('[kernel')));
+  t.match(await profile('-U', '-d', '300ms', '--pid', String(child.pid)), { other_mode: /^[1-9]/ });
+  child.kill('SIGKILL');
+});
+
 t.test('its files hold the same samples', async (t) => {
   const trace = built('p.pftrace');
   const found = await profile('-F', '200', '-n', '60', '-o', trace, '--by', 'hart', riscv, '--', ...virt, '-smp', '2');

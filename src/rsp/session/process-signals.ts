@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { entriesOf, isRunnable } from '../../base/proc.js';
 import type { WireRecorder } from '../wire/wire-log.js';
 import type { Ask } from './handshake.js';
 import { packets } from './packets.js';
@@ -62,7 +63,7 @@ export class ProcessSignals {
     this.#localProcess = pid;
     this.#control.interrupts.bySignal = {
       send() {
-        if (!send(pid, 'SIGSTOP')) return false;
+        if (!send(runningThread(pid) ?? pid, 'SIGSTOP') && !send(pid, 'SIGSTOP')) return false;
         wire?.bytes('stub', Uint8Array.of(packets.interrupt), 1);
         return true;
       },
@@ -137,4 +138,19 @@ function send(pid: number, signal: 'SIGSTOP' | 'SIGCONT'): boolean {
   } catch {
     return false;
   }
+}
+
+/** So many threads are asked whether they run. */
+const MOST_ASKED = 32;
+
+/**
+ * A thread that runs. A signal to its number is the process's, but this thread takes it (complete_signal of Linux), and
+ * need not wait for a processor to do so.
+ */
+function runningThread(pid: number): number | undefined {
+  const threads = entriesOf(`/proc/${pid}/task`);
+  const first = Math.floor(Math.random() * threads.length);
+  const asked = [...threads.slice(first), ...threads.slice(0, first)].slice(0, MOST_ASKED);
+  const found = asked.find((thread) => isRunnable(pid, thread));
+  return found === undefined ? undefined : Number(found);
 }

@@ -4,6 +4,7 @@ import type { RegisterReader } from '../../base/memory-reader.js';
 import { type Batch, type Hart, isProcess, type Session } from '../../rsp/index.js';
 import type { Stack, StackOptions, StackPiece } from '../unwind/index.js';
 import { askRegisters, type HartStack, hartStack } from './hart-stack.js';
+import { KernelTime } from './kernel-time.js';
 import type { LoadedCode } from './loaded-code.js';
 
 /** What one hart was doing when the target was stopped. */
@@ -16,6 +17,8 @@ export interface HartLook extends Pick<HartStack, 'stack' | 'firmware' | 'other'
   readonly root: bigint | undefined;
   /** It waits for an interrupt; a thread of a process waits in a system call. */
   readonly isIdle: boolean;
+  /** A thread that runs in a system call: which that is, as far as it is known. */
+  readonly inKernel?: { readonly call: string | undefined } | undefined;
 }
 
 /** A hart that stands, with the registers that its stack is walked with. */
@@ -66,6 +69,7 @@ export class Looks {
   readonly #ownPages = new Set<string>();
   /** By hart: what is read together with its registers. */
   readonly #expected = new Map<string, Expected>();
+  readonly #kernelTime = new KernelTime();
   /** Whether a system call ends there: code does not change, and threads wait at the same few places. */
   readonly #behindCall = new Map<Addr, boolean>();
 
@@ -76,10 +80,17 @@ export class Looks {
     this.#options = options;
   }
 
+  /** The target is about to be interrupted. Once it stands nothing says which threads ran in the kernel. */
+  interrupting(): void {
+    const pid = this.#session.localProcess;
+    if (pid !== undefined) this.#kernelTime.read(pid);
+  }
+
   /** `alsoAsk` adds what else is to be read of the target in the same write. */
   async all(alsoAsk: (batch: Batch) => void = () => {}): Promise<HartLook[]> {
     const stood = isProcess(this.#session.features) ? await this.#threads(alsoAsk) : await this.#machine(alsoAsk);
     const looks = await Promise.all(stood.map((one) => this.#look(one)));
+    this.#kernelTime.forget();
     if (looks.some(({ stack }) => stack.end.reason === 'outside-code')) await this.#code.strayed();
     return looks;
   }
@@ -147,7 +158,9 @@ export class Looks {
 
   async #look({ hart, registers: given, ahead }: Standing): Promise<HartLook> {
     const halted = this.#isHalted(hart);
-    const isIdle = halted ?? (await this.#isInSystemCall(hart, given.register(this.#arch.pc)));
+    const inCall = halted === undefined && (await this.#isInSystemCall(hart, given.register(this.#arch.pc)));
+    const inKernel = inCall && this.#kernelTime.runs(hart) ? { call: this.#callOf(given) } : undefined;
+    const isIdle = halted ?? (inCall && !inKernel);
     if (isIdle && !this.#options.walksIdle) {
       this.#expected.delete(hart.id);
       return { ...idle, hart, pc: given.register(this.#arch.pc), program: this.#code.stacks.elf };
@@ -168,10 +181,18 @@ export class Looks {
       firmware,
       program,
       other,
-      privilege: isProcess(this.#session.features) ? 'user' : privilege,
+      privilege: isProcess(this.#session.features) ? (inKernel ? 'kernel' : 'user') : privilege,
       root: standing?.root,
       isIdle,
+      inKernel,
     };
+  }
+
+  /** The name of the system call that a thread is in. */
+  #callOf(registers: RegisterReader): string | undefined {
+    const { atCall, callName } = this.#arch.linux ?? {};
+    const number = atCall && registers.register(atCall.number);
+    return number === undefined ? undefined : callName?.(Number(number));
   }
 
   /** QEMU says so of a hart; undefined for a thread of a process. */
@@ -179,10 +200,7 @@ export class Looks {
     return isProcess(this.#session.features) ? undefined : /\[halted\b/.test(name ?? '');
   }
 
-  /**
-   * A stopped thread stands behind the instruction by which it went into the kernel, as long as it is there. So the few
-   * that compute in the kernel count as waiting.
-   */
+  /** A stopped thread stands behind the instruction by which it went into the kernel, as long as it is there. */
   async #isInSystemCall({ id }: Hart, pc: bigint | undefined): Promise<boolean> {
     const instruction = this.#arch.linux?.systemCalls?.instruction;
     if (pc === undefined || instruction === undefined) return false;

@@ -105,9 +105,11 @@ export class Samples {
     }
   }
 
-  #stackOf({ stack, firmware, other, isIdle }: HartLook): SampledFrame[] {
+  #stackOf({ stack, firmware, other, isIdle, inKernel }: HartLook): SampledFrame[] {
     const frames = this.#frames;
-    const innermost = isIdle ? [frames.mark('[idle]')] : firmware === undefined ? [] : [frames.mark('[firmware]')];
+    const kernel = inKernel && `[kernel${inKernel.call === undefined ? '' : `: ${inKernel.call}`}]`;
+    const mark = isIdle ? '[idle]' : firmware === undefined ? kernel : '[firmware]';
+    const innermost = mark === undefined ? [] : [frames.mark(mark)];
     if (other !== undefined) return [...innermost, frames.mark(otherText(other))];
     if (!this.#want.awaited) return [...innermost, ...frames.of(stack.frames)];
     return [...innermost, ...(frames.awaited(stack.frames) ?? [frames.mark('[outside of polls]')])];
