@@ -62,10 +62,10 @@ export class ReturnReaders {
     if (stub !== undefined) return `${stub} reads its return address`;
     const own = this.#functionAt(low);
     if (own && this.#readsReturn(own)) return 'it reads its own return address';
-    const { jumps, jumpsThrough, calls } = this.#leavingOf(low);
+    const { jumps, jumpsThrough, calls, callsThrough } = this.#leavingOf(low);
     const named = this.#named([...jumpsThrough, ...jumps], dependsOnCaller);
     if (named !== undefined) return `it jumps to ${named}, which reads its return address`;
-    const profiler = this.#named(calls, /^(_?mcount|__fentry__)$/);
+    const profiler = this.#named([...callsThrough, ...calls], /^(_?mcount|__fentry__)$/);
     if (profiler !== undefined) return `${profiler} reads its return address`;
     return jumps.some((to) => this.#look(to) !== undefined)
       ? 'it jumps to code that reads its return address'
@@ -97,14 +97,14 @@ export class ReturnReaders {
     return undefined;
   }
 
-  /** The word that a stub of a few bytes jumps through. */
+  /** The word that a stub of a few bytes jumps through. A stub may have a symbol, or none. */
   #stubAt(place: CodeAddress): CodeAddress {
-    if (this.#functionAt(place) || !this.#map.isCode(place)) return Number.NaN;
+    if (!this.#map.isCode(place)) return Number.NaN;
     const bytes = this.#elf.bytesAt(this.#elf.codes.fromCode(place), 16);
     return (bytes && this.#arch.references?.leave(bytes, place).jumpsThrough[0]) ?? Number.NaN;
   }
 
-  #leavingOf(low: CodeAddress): Omit<Leaving, 'callsThrough'> {
+  #leavingOf(low: CodeAddress): Leaving {
     const { references } = this.#arch;
     const parts = (this.#functionAt(low)?.ranges ?? []).map(
       ({ start, bytes }) => references?.leave(bytes, this.#elf.codes.toCode(start)) ?? nothing,
@@ -114,6 +114,7 @@ export class ReturnReaders {
       jumps: all(({ jumps }) => jumps),
       calls: all(({ calls }) => calls),
       jumpsThrough: all(({ jumpsThrough }) => jumpsThrough),
+      callsThrough: all(({ callsThrough }) => callsThrough),
     };
   }
 }
