@@ -88,9 +88,24 @@ function hinted({ message, hint }: RsptraceError): string {
   return hint === undefined ? message : `${message}: ${hint}`;
 }
 
-/** Its bytes are all of it. */
-function isFlat(shape: Shape, depth = 0): boolean {
-  if (depth > most || shape.size === undefined) return false;
+/** Its bytes are all of it. A type inside is asked about once for each depth: structs may repeat each other. */
+function isFlat(shape: Shape): boolean {
+  let level = new Set([shape]);
+  for (let depth = 0; level.size > 0; depth++) {
+    if (depth > most) return false;
+    const inside = new Set<Shape>();
+    for (const each of level) {
+      const parts = each.size === undefined ? undefined : partsOf(each);
+      if (parts === undefined) return false;
+      for (const part of parts) inside.add(part);
+    }
+    level = inside;
+  }
+  return true;
+}
+
+/** The values that a value's own bytes consist of; undefined if it points to more. */
+function partsOf(shape: Shape): readonly Shape[] | undefined {
   switch (shape.kind) {
     case 'integer':
     case 'float':
@@ -98,22 +113,20 @@ function isFlat(shape: Shape, depth = 0): boolean {
     case 'char':
     case 'unit':
     case 'enumeration':
-      return true;
+      return [];
     case 'pointer':
-      return shape.style === 'raw' || shape.style === 'fn';
+      return shape.style === 'raw' || shape.style === 'fn' ? [] : undefined;
     case 'array':
-      return isFlat(shape.element(), depth + 1);
+      return [shape.element()];
     case 'struct': {
       const view = shape.view();
-      if (view?.kind === 'through') return isFlat(view.type(), depth + 1);
-      return view === undefined && shape.fields.every((field) => isFlat(field.type(), depth + 1));
+      if (view?.kind === 'through') return [view.type()];
+      return view === undefined ? shape.fields.map((field) => field.type()) : undefined;
     }
     case 'enum':
-      return [...shape.fields, ...shape.variants.flatMap((each) => each.fields())].every((field) =>
-        isFlat(field.type(), depth + 1),
-      );
+      return [...shape.fields, ...shape.variants.flatMap((each) => each.fields())].map((field) => field.type());
     default:
-      return false;
+      return undefined;
   }
 }
 
