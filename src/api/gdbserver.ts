@@ -119,7 +119,8 @@ export class Gdbserver implements Disposable {
       const now = performance.now();
       if (isRunning && tracerOf(subject.pid) !== child.pid) since = now;
       const port = /^Listening on port (\d+)/m.exec(said)?.[1];
-      const pid = /pid = (\d+)/.exec(said)?.[1];
+      // The program's path comes first, and may have anything in it.
+      const pid = /(?:created|Attached); pid = (\d+)$/m.exec(said)?.[1];
       if (port && pid) {
         const found = { address: `127.0.0.1:${port}`, pid: Number(pid), since, isAttached: isRunning };
         return new Gdbserver(child, supervisor, found);

@@ -118,9 +118,11 @@ export class LockSummary extends Fold {
     if (oldest) this.#held.delete(oldest);
   }
 
-  #loses({ begin }: CallLost): void {
-    // It stays among those that wait: at the end of a recording they are lost.
-    if (begin) this.#waits.delete(begin);
+  #loses({ begin, entryOnly }: CallLost): void {
+    if (!begin) return;
+    // Others stay among those that wait: at the end of a recording they are lost.
+    if (entryOnly) this.#over(begin);
+    else this.#waits.delete(begin);
   }
 
   #over(begin: CallBegin): Wait | undefined {

@@ -159,3 +159,27 @@ t.test('harts that wait for each other', async (t) => {
   );
   t.same(summaryOf([...events, first]).findings(), [], 'one that waits is none');
 });
+
+t.test('a use whose return nothing sees waits for nothing when it is over', async (t) => {
+  const waiting = (entryOnly: boolean): number | undefined => {
+    const summary = new LockSummary();
+    const begin = enters({ of: a }, 10);
+    const { time, hart, function: fn } = begin;
+    for (const event of [
+      begin,
+      {
+        type: 'call-lost',
+        time,
+        hart,
+        function: fn,
+        depth: 0,
+        begin,
+        began: time,
+        ...(entryOnly ? { entryOnly } : {}),
+      },
+    ] as TraceEvent[])
+      summary.event(event);
+    return summary.rows()[0]?.waiting;
+  };
+  t.same([true, false].map(waiting), [0, 1]);
+});

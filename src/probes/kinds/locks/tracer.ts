@@ -197,9 +197,10 @@ export class LockTracer implements CallKind, InstantKind {
   }
 
   lost({ payload, depth, thread }: TakingCall, hart: number): void {
-    const { lock, began, emitted: begin } = payload;
+    const { lock, began, emitted: begin, entryOnly } = payload;
     const { time } = this.#context.output;
-    this.#context.output.emit({ type: 'call-lost', time, hart, thread, function: lock.ref, depth, begin, began });
+    const lost = { time, hart, thread, function: lock.ref, depth, begin, began } as const;
+    this.#context.output.emit({ type: 'call-lost', ...lost, ...(entryOnly ? { entryOnly } : {}) });
   }
 
   reads({ pc, registers }: Moment): readonly MemoryRequest[] | undefined {

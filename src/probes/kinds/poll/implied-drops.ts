@@ -155,7 +155,10 @@ export class ImpliedDrops {
   #heldBy(root: RootRef, self: Addr, size: number): readonly Polled[] {
     const all = this.#ofRoot.get(root);
     if (!all) return nothing;
-    return [...all].filter(({ address }) => address >= self && Number(address - self) < size);
+    // What it lies in may begin where it does.
+    return [...all].filter(
+      ({ address, future }) => address >= self && Number(address - self) + (future.size ?? 0) <= size,
+    );
   }
 
   /** Events are missing: what is pending may have ended meanwhile. */

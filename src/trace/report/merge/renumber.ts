@@ -43,7 +43,7 @@ interface MergedTrace {
 /**
  * The events of one trace as a merged one has them. They are later by an offset, and no other trace has their numbers
  * of harts, functions and tasks. Two traces may have tasks at one address, which elsewhere says that one is
- * over. So the later trace's get its number into the highest byte.
+ * over. So those of the trace that has it later get that trace's number, from 1 on, into the highest byte and above.
  */
 export class Renumber {
   readonly #numbers: Numbers;
@@ -91,7 +91,7 @@ export class Renumber {
     const future = this.#thing('future', root.future) as RootRef['future'];
     const known = madeOnce(this.#roots, root, () => {
       const owner = madeOnce(this.#numbers.owners, root.address, () => this);
-      const tag = owner === this ? 0n : BigInt(this.#trace.index) << OWNER_SHIFT;
+      const tag = owner === this ? 0n : BigInt(this.#trace.index + 1) << OWNER_SHIFT;
       const key = this.#numbers.next('root');
       return { root: { ...root, key, future, address: addr(root.address ^ tag) }, tag };
     });

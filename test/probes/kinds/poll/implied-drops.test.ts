@@ -8,11 +8,13 @@ import { ImpliedDrops } from '../../../../src/probes/kinds/poll/implied-drops.js
 import type { Cancelled, FutureRef, ProbeFact, RootRef, StateRef, TraceEvent } from '../../../../src/trace/index.js';
 
 const states = [{ name: 'Unresumed' }, { name: 'Returned' }, { name: 'Suspend0' }];
-const type = (future: string, address = 0n) =>
-  ({ future, instance: future, polls: [{ address }], size: 64, states }) as unknown as FutureType;
-const [inner, outer, byHand] = [type('inner', 0x10n), type('outer', 0x20n), { ...type('hand', 0x30n), states: [] }];
+const type = (future: string, address: bigint, size = 16) =>
+  ({ future, instance: future, polls: [{ address }], size, states }) as unknown as FutureType;
+const [inner, outer, byHand] = [type('inner', 0x10n), type('outer', 0x20n, 64), { ...type('hand', 0x30n), states: [] }];
 const all = [inner, outer, byHand];
-const refs = new Map(all.map((future, i) => [future, { key: i + 1, future: future.future, size: 64 } as FutureRef]));
+const refs = new Map(
+  all.map((future, i) => [future, { key: i + 1, future: future.future, size: future.size } as FutureRef]),
+);
 const ref = (future: FutureType): FutureRef => refs.get(future) as FutureRef;
 const task: RootRef = { key: 1, future: ref(outer), address: addr(0x1000n) };
 const other: RootRef = { key: 2, future: ref(outer), address: addr(0x2000n) };
@@ -55,10 +57,17 @@ t.test('another one of its type is polled for the first time at its address', as
   t.same(told(), [], 'it may have been ready');
 });
 
+t.test('what it lies in goes on, also where that begins at the same address', async (t) => {
+  const { implied, told } = drops([outer]);
+  implied.polled(place(outer, 0x1000), 'pending', at0);
+  implied.ended(place(inner, 0x1000), 16, 0);
+  t.same(told(), []);
+});
+
 t.test('the Future that holds it ends', async (t) => {
   const { implied, told } = drops();
   polled(implied, 0x1000);
-  polled(implied, 0x103f);
+  polled(implied, 0x1030);
   polled(implied, 0x1040);
   polled(implied, 0x0fff);
   polled(implied, 0x1020, 'pending', other);
@@ -66,7 +75,7 @@ t.test('the Future that holds it ends', async (t) => {
   implied.ended(place(outer, 0x1000), 64, 0);
   t.same(told(), [
     ['inner', 0x1000, 'holder-ended', 1],
-    ['inner', 0x103f, 'holder-ended', 1],
+    ['inner', 0x1030, 'holder-ended', 1],
   ]);
   implied.ended(place(outer, 0x1000), 64, 0);
   t.same(told(), []);
