@@ -50,7 +50,7 @@ function unpack(name: string, size: number, packed: Uint8Array, unpacker: Unpack
     throw damaged(name, `${packed.length} bytes cannot unpack to the ${size} that it announces`);
   }
   budget.hold(size, `the compressed section ${name}`);
-  budget.spend(size >> 3, `the compressed section ${name}`);
+  budget.spend(Math.floor(size / 8), `the compressed section ${name}`);
   let bytes: Uint8Array;
   try {
     bytes = unpacker(packed, size);
@@ -117,10 +117,14 @@ export class SectionTable {
     if (known !== undefined) return known;
     const legacy = name.startsWith('.debug_') ? `.z${name.slice(1)}` : undefined;
     const header = this.#byName.get(name) ?? (legacy === undefined ? undefined : this.#byName.get(legacy));
-    if (header === undefined || header.type === SHT.NOBITS) return undefined;
+    if (header === undefined) return undefined;
     // A .dwo file has a section of the same name for each type unit (COMDAT groups): they are one, in their order.
-    const headers = name.endsWith('.dwo') ? this.all.filter((section) => section.name === header.name) : [header];
-    const bytes = joined(headers.map((section) => this.#load(section, section.name === legacy)));
+    const named = name.endsWith('.dwo') ? this.all.filter((section) => section.name === header.name) : [header];
+    const pieces = named.filter(({ type }) => type !== SHT.NOBITS);
+    const [first, ...more] = pieces;
+    if (first === undefined) return undefined;
+    const isLegacy = first.name === legacy;
+    const bytes = more.length === 0 ? this.#load(first, isLegacy) : this.#joined(pieces, isLegacy);
     this.#contents.set(name, bytes);
     if (bytes instanceof RsptraceError) throw bytes;
     return bytes;
@@ -133,6 +137,22 @@ export class SectionTable {
     if (isPlain && !name.endsWith('.dwo')) return this.#file.part(name, header.offset, header.size);
     const bytes = this.content(name);
     return bytes && wholly(bytes);
+  }
+
+  /** The pieces as one; the first error, if one could not be read. */
+  #joined(pieces: readonly ElfSection[], legacy: boolean): Uint8Array | RsptraceError {
+    const name = pieces[0]?.name ?? '';
+    const size = pieces.reduce((sum, piece) => sum + piece.size, 0);
+    if (size > this.#file.size) return this.#file.damaged(`its ${pieces.length} sections ${name} overlap`);
+    const read = pieces.map((piece) => this.#load(piece, legacy));
+    const error = read.find((piece) => piece instanceof RsptraceError);
+    if (error !== undefined) return error;
+    const bytes = read as Uint8Array[];
+    this.#budget.hold(
+      bytes.reduce((sum, { length }) => sum + length, 0),
+      `the sections ${name}`,
+    );
+    return Buffer.concat(bytes);
   }
 
   #load(section: ElfSection, legacy: boolean): Uint8Array | RsptraceError {
@@ -154,12 +174,4 @@ export class SectionTable {
       throw error;
     }
   }
-}
-
-/** The pieces as one; the first error, if one could not be read. */
-function joined(pieces: readonly (Uint8Array | RsptraceError)[]): Uint8Array | RsptraceError {
-  const [first] = pieces;
-  if (pieces.length === 1 && first !== undefined) return first;
-  const error = pieces.find((piece) => piece instanceof RsptraceError);
-  return error ?? Buffer.concat(pieces as Uint8Array[]);
 }
