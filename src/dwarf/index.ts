@@ -36,7 +36,7 @@ export {
 } from './names.js';
 export { DW_OP } from './op-codes.js';
 export { type AddressRange, rangesOf } from './ranges.js';
-export { type CodePlace, functionsAt, type SourceFunction } from './source-stack.js';
+export { type CodePlace, functionsAt, type SourceFunction, scopeAt } from './source-stack.js';
 export {
   dimensionsOf,
   elementCount,

@@ -50,7 +50,14 @@ export function codePlace(debug: DebugInfo, address: Addr): CodePlace {
 export function functionsAt(debug: DebugInfo, address: Addr): readonly Die[] {
   const outer = debug.functionAt(address)?.die;
   if (outer === undefined) return [];
-  return debug.attempt(outer.unit, () => inlinedAt(outer, debug.elf.codes.toCode(address)))?.reverse() ?? [outer];
+  const found = debug.attempt(outer.unit, () => scopesAt(outer, debug.elf.codes.toCode(address))) ?? [outer];
+  return found.filter(({ tag }) => tag !== DW_TAG.lexical_block).reverse();
+}
+
+/** The innermost function, inlined copy or block with variables of its own that an address is in. */
+export function scopeAt(debug: DebugInfo, address: Addr): Die | undefined {
+  const outer = debug.functionAt(address)?.die;
+  return outer && (debug.attempt(outer.unit, () => scopesAt(outer, debug.elf.codes.toCode(address)))?.at(-1) ?? outer);
 }
 
 function callSite(debug: DebugInfo, die: Die): SourcePosition | undefined {
@@ -60,8 +67,8 @@ function callSite(debug: DebugInfo, die: Die): SourcePosition | undefined {
   return { file, line: die.number(DW_AT.call_line) ?? 0, column: die.number(DW_AT.call_column) ?? 0 };
 }
 
-/** A function and those inlined at an address of it, the outermost first. */
-function inlinedAt(outer: Die, code: CodeAddress): Die[] {
+/** A function, and the inlined ones and blocks at an address of it, the outermost first. */
+function scopesAt(outer: Die, code: CodeAddress): Die[] {
   const found = [outer];
   const cursor = outer.subtree();
   // The blocks and functions entered so far contain the address; all others are skipped.
@@ -72,7 +79,7 @@ function inlinedAt(outer: Die, code: CodeAddress): Die[] {
     if (!block && cursor.tag !== DW_TAG.inlined_subroutine) {
       cursor.skipChildren();
     } else if (rangesOf(cursor).some(({ low, high }) => code >= low && code < high)) {
-      if (!block) found.push(cursor.die());
+      found.push(cursor.die());
       depth = cursor.depth + 1;
     } else cursor.skipChildren();
   }

@@ -34,7 +34,7 @@ export { Filter, Fold, FromFirstEvent, onEvents, tee } from './events/sinks.js';
 export { type StopError, Summary, type SummaryRow, summaryJson } from './events/summary.js';
 export { type TaskRow, type TaskState, TaskSummary } from './events/task-summary.js';
 export { gapText, ownTimeText, placeText, rootText, stackText, stateText } from './events/text.js';
-export { FILE_WIDTH, type TableOptions, textTable, timeText } from './events/text-table.js';
+export { FILE_WIDTH, type TableOptions, tableNotes, textTable, timeText } from './events/text-table.js';
 export { type ThreadRow, ThreadSummary } from './events/thread-summary.js';
 export { Threshold } from './events/threshold.js';
 export { type WatchRow, WatchSummary } from './events/watch-summary.js';

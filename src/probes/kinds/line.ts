@@ -4,9 +4,9 @@ import { AddressMap } from '../../base/address-map.js';
 import { RsptraceError } from '../../base/errors.js';
 import { addTo } from '../../base/made-once.js';
 import { nearestWords } from '../../base/search.js';
-import type { DebugInfo, LineTable, Unit } from '../../dwarf/index.js';
-import { type ColumnsOptions, textTable } from '../../text/index.js';
-import { Fold, type PlaceRef, type TraceEvent } from '../../trace/index.js';
+import { type DebugInfo, type LineTable, scopeAt, type Unit } from '../../dwarf/index.js';
+import { textTable } from '../../text/index.js';
+import { Fold, type PlaceRef, type TableOptions, type TraceEvent, tableNotes } from '../../trace/index.js';
 import { type PlacePatch, patchesInside, planInside } from '../inner-windows.js';
 import type { ReadPlan } from '../read-plan.js';
 import { type AnyProbe, type Found, neededDebugInfo, type Outcome, type ProbeKind, type ProbeText } from './kind.js';
@@ -25,7 +25,7 @@ interface FoundLines extends Found {
   readonly patches: ReadonlyMap<bigint, PlacePatch>;
 }
 
-/** The first instruction of a source line, in each function and each inlined copy that has it. */
+/** The first instruction of a source line, in each function, inlined copy and block that has it. */
 export const line: ProbeKind<LineSpec, FoundLines> = {
   name: 'line',
   help: "'line:FILE:LINE' a line of the source, in every copy that the compiler made of it",
@@ -95,17 +95,17 @@ function placesOf(debug: DebugInfo, spec: LineSpec): Omit<PlaceRef, 'key'>[] {
     }
   }
   if (starts.size === 0) throw lines.size > 0 ? noSuchLine(spec, lines) : noSuchFile(debug, spec);
-  return oneACopy(debug, spec, starts);
+  return oneABlock(debug, spec, starts);
 }
 
-/** Among the statements in one function, or in one inlined copy of it, the first represents the line, as in gdb. */
-function oneACopy(debug: DebugInfo, spec: LineSpec, starts: ReadonlyMap<bigint, string>): Omit<PlaceRef, 'key'>[] {
+/** Among the statements in one block, or in one inlined copy of it, the first represents the line, as in gdb. */
+function oneABlock(debug: DebugInfo, spec: LineSpec, starts: ReadonlyMap<bigint, string>): Omit<PlaceRef, 'key'>[] {
   const copies = new Set<string>();
   const places: Omit<PlaceRef, 'key'>[] = [];
   for (const [start, file] of [...starts].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const address = start as Addr;
     const [innermost] = debug.frameAt(address).functions;
-    const copy = `${innermost?.die.offset ?? hex(address)} ${file}`;
+    const copy = `${scopeAt(debug, address)?.offset ?? hex(address)} ${file}`;
     if (copies.has(copy)) continue;
     copies.add(copy);
     const by = { function: innermost?.name, file, line: spec.line };
@@ -205,7 +205,11 @@ function rowJson({ place: { name, address, by }, hits }: LineRow): object {
   return { probe: name, file: by.file, line: by.line, function: by.function ?? null, address: hex(address), hits };
 }
 
-function lineTable(rows: readonly LineRow[], options: ColumnsOptions): string {
+const SPLIT_NOTE = 'a line in several blocks has a row each: one pass may reach several of them, so they do not add up';
+
+function lineTable(rows: readonly LineRow[], options: TableOptions): string {
   const cells = rows.map(({ place, hits }) => [String(hits), hex(place.address), place.name, place.by.function ?? '']);
-  return textTable(['hits>', 'address', 'line/', 'function~'], cells, options);
+  const table = textTable(['hits>', 'address', 'line/', 'function~'], cells, options);
+  const isSplit = new Set(rows.map(({ place }) => nameOf(place))).size < rows.length;
+  return table + tableNotes([isSplit && SPLIT_NOTE], options);
 }

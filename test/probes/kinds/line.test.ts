@@ -57,12 +57,12 @@ for (const name of usually(['rv-o0', 'rv-o2', 'x86-o2'], (one) => one === 'rv-o2
     for (const [at, places] of found) {
       const known = gdb.get(at) ?? [];
       if (places.length === known.length && places.every((place) => known.includes(place))) same++;
-      // gdb goes behind a function's prologue, and sets one breakpoint more for each block of the source.
+      // gdb goes behind a function's prologue.
       const others = places.filter((place) => !known.includes(place) && !starts.has(place));
       t.same(others, [], `${at}: gdb has them too`);
       t.ok(places.length <= known.length, `${at}: gdb has as many at least`);
     }
-    t.ok(same > found.size / 2, `${same} of ${found.size} are the same`);
+    t.ok(same >= found.size * 0.8, `${same} of ${found.size} are the same`);
   });
 }
 
