@@ -1,5 +1,9 @@
 import t from 'tap';
+import { DebugInfo } from '../../src/dwarf/index.js';
+import { ElfFile } from '../../src/elf/index.js';
+import { LockNames } from '../../src/probes/kinds/locks/lock-names.js';
 import { lockRole } from '../../src/probes/kinds/locks/names.js';
+import { pollsProgram } from '../support/native.js';
 
 t.test('functions of locks are known by their paths', async (t) => {
   for (const [path, does] of [
@@ -32,4 +36,14 @@ t.test('others are not', async (t) => {
     'release_all',
   ])
     t.equal(lockRole(path), undefined, path);
+});
+
+t.test('the lock inside of the semaphore of an async mutex is not that mutex', async (t) => {
+  const elf = await ElfFile.open(pollsProgram(t, 'orders'));
+  const names = new LockNames({ elf, debug: DebugInfo.load(elf), nextKey: () => 1 });
+  const symbol = [...elf.symbols].find(({ name }) => /orders.*LEDGER/.test(name));
+  if (!symbol) return t.fail('the static is there');
+  const type = { name: 'tokio::loom::std::mutex::Mutex<tokio::sync::batch_semaphore::Waitlist>', size: undefined };
+  const found = names.of(symbol.address, type, { name: 'lock', address: symbol.address });
+  t.match(found?.names, ['orders::LEDGER.s.waiters', 'orders::LEDGER'], 'a glob may match both');
 });

@@ -88,7 +88,7 @@ export function findingText({ kind, count, worst, by, wait, times_ns: [first = 0
   const number = worst ?? 0;
   switch (kind) {
     case 'long-poll':
-      return `${plural(count, 'poll')} took up to ${timeText(number)}, in which no other task of its executor ran; ${since}`;
+      return `${plural(count, 'poll')} took up to ${timeText(number)}, in which no other task of its thread ran; ${since}`;
     case 'self-wake-loop':
       return `it woke itself in ${number} polls in a row, and came to the same await; ${since}`;
     case 'idle-polls':

@@ -161,7 +161,7 @@ t.test('the text names the task, the Future and the line', async (t) => {
   const many = find(poll(0, 12_000_000));
   t.equal(
     findingsText(many),
-    '1 finding\n  task 1, a at src/a.rs:10: 1 poll took up to 12.0 ms, in which no other task of its executor ran; first at 0 ns\n',
+    '1 finding\n  task 1, a at src/a.rs:10: 1 poll took up to 12.0 ms, in which no other task of its thread ran; first at 0 ns\n',
   );
   const lines = findingsText(Array.from({ length: 25 }, (_, i) => ({ ...(many[0] as Finding), future: `f${i}` })))
     .trimEnd()

@@ -132,7 +132,7 @@ function distance(offset: number): string {
 
 /**
  * The member of a type that has the name, around an offset: `proc[3].lock`. What it alone is wrapped in as a lock
- * stands for it: the `Mutex` around a `RawMutex`. Undefined if there is none.
+ * stands for it: the `Mutex` around a `RawMutex`, but not one whose semaphore has a lock of its own. Undefined if there is none.
  */
 function memberAt(shape: Shape, offset: number, type: string, depth = 0): Member | undefined {
   const own = { offset: 0, size: shape.size, path: '' };
@@ -141,7 +141,7 @@ function memberAt(shape: Shape, offset: number, type: string, depth = 0): Member
   const part = partAt(shape, offset);
   const inner = part && memberAt(part.shape, offset - part.offset, type, depth + 1);
   if (!inner) return undefined;
-  if (isWrapper.test(stripGenerics(shape.name))) return own;
+  if (inner.path === '' && isWrapper.test(stripGenerics(shape.name))) return own;
   return { ...inner, offset: inner.offset + part.offset, path: `${part.path}${inner.path}` };
 }
 
