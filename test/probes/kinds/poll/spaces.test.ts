@@ -68,7 +68,10 @@ t.test('what is dropped in one space is not dropped in the other', async (t) => 
   const { implied, rootIn } = tracers();
   const [one, other] = [rootIn(1), rootIn(2)];
   for (const root of [one, other]) implied.polled({ root, ref, self }, 'pending', undefined);
-  implied.dropped({ future: { ...ref, size: 128 }, address: addr(self - 8n), root: one, by: undefined, space: first }, 0);
+  implied.dropped(
+    { future: { ...ref, size: 128 }, address: addr(self - 8n), root: one, by: undefined, space: first },
+    0,
+  );
   t.ok(implied.wasEmitted(ref, self, first));
   t.notOk(implied.wasEmitted(ref, self, second));
 });
