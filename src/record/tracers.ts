@@ -7,8 +7,10 @@ import { stackBytes } from '../target/index.js';
 import { nameIn, programName } from '../target/stacks/index.js';
 import type { Hooked } from '../target/unwind/index.js';
 import {
+  type AnyEnd,
   EventsOfProgram,
   Filter,
+  isEnd,
   onEvents,
   Threshold,
   type TraceEvent,
@@ -150,6 +152,8 @@ class CountingSink extends Filter {
   onLast: () => void = () => {};
   #first: number | undefined;
   #begun = false;
+  /** Each stop of a breakpoint. */
+  readonly #stops: number[] = [];
   /** The last stop, if no event has come since. */
   #stood = Number.POSITIVE_INFINITY;
 
@@ -179,16 +183,23 @@ class CountingSink extends Filter {
       if (time > this.#stood) this.stoppedAt.push(time);
       this.#stood = Number.POSITIVE_INFINITY;
     }
-    this.sink.event(event);
+    this.sink.event(isEnd(event) && this.#isStopIn(event) ? { ...event, stopped: true } : event);
     if (isFirst) this.onFirst();
     this.onEvent(this.count);
   }
 
   /** The target stands at a place of ours, at this time. */
   stood(time: number): void {
+    this.#stops.push(time);
     if (this.stoppedAt.length >= mostStops) return;
     this.stoppedAt.push(time);
     this.#stood = Math.min(this.#stood, time);
+  }
+
+  #isStopIn({ began, time }: AnyEnd): boolean {
+    // Of a call that ends now the last stops are those that may be in it.
+    const last = this.#stops.findLast((stop) => stop <= time);
+    return last !== undefined && last >= began;
   }
 
   override flush(): void {

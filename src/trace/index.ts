@@ -26,6 +26,7 @@ export type { OpenLockWait } from './events/lock-rows.js';
 export { LockSummary } from './events/lock-summary.js';
 export { type Newest, NewestEvents } from './events/newest-events.js';
 export { EventsOfProgram, onlyOf } from './events/of-program.js';
+export { isEnd } from './events/open-calls.js';
 export { asyncKindOf } from './events/refs.js';
 export { isOfPart, placeOf } from './events/roots.js';
 export { type SampleFacts, sampleFactsJson, sampleFactsLines } from './events/sample-facts.js';

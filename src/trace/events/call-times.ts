@@ -141,6 +141,8 @@ export class Tally {
   calls = 0;
   lost = 0;
   returned = 0;
+  /** Those of `returned` that a stop was in. */
+  stopped = 0;
   /** Time inside, recursion counted once. */
   total = 0;
   /** Events in that time, see `CallTime`. */
@@ -150,8 +152,9 @@ export class Tally {
   sum = 0;
   max = 0;
 
-  add({ wasLost }: PollEnd | CallEnd, { time, self, total, events }: CallTime): void {
+  add({ wasLost, stopped }: PollEnd | CallEnd, { time, self, total, events }: CallTime): void {
     if (wasLost) this.lost--;
+    if (stopped) this.stopped++;
     this.returned++;
     this.sum += time;
     this.self += self;

@@ -75,6 +75,8 @@ interface Ending<B extends AnyBegin> {
   readonly depth: number;
   /** When it began. */
   readonly began: GuestNanos;
+  /** A breakpoint has stopped the target in it. Known while recording. */
+  readonly stopped?: true | undefined;
 }
 
 export interface PollBegin extends At, Beginning {

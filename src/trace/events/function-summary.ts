@@ -1,7 +1,7 @@
 import { hex } from '../../base/addr.js';
 import { type CallTime, Tally, TimedFold } from './call-times.js';
 import type { AnyBegin, CallEnd, CallLost, FunctionRef, PollEnd, PollLost, TraceInfo } from './events.js';
-import { bounded, compare, errorMembers, type StopError } from './summary.js';
+import { bounded, compare, errorMembers, errorsOf, type StopError } from './summary.js';
 
 /** What one function did: a row of the table, as `--json` prints it. Times are guest nanoseconds. */
 export interface FunctionRow {
@@ -31,8 +31,6 @@ export interface FunctionRow {
 
 class FunctionTally extends Tally {
   readonly function: FunctionRef;
-  /** Around calls of it. */
-  readonly callers = new Set<FunctionTally>();
 
   constructor(fn: FunctionRef) {
     super();
@@ -65,9 +63,6 @@ export class FunctionSummary extends TimedFold {
     if (begin.type !== 'call-begin') return;
     const tally = this.#tally(begin.function);
     tally.calls++;
-    let { around } = begin;
-    while (around && around.type !== 'call-begin') around = around.around;
-    if (around) tally.callers.add(this.#tally(around.function));
   }
 
   protected returned(event: PollEnd | CallEnd, spent: CallTime): void {
@@ -79,19 +74,10 @@ export class FunctionSummary extends TimedFold {
   }
 
   /**
-   * A row a function, in no particular order. `stopError`, `leftOut`: see `Summary.rows`. `stopping`: of these each call
-   * has stopped the target, and of others not, so that stops are in their times and in those of their callers.
+   * A row a function, in no particular order. `stopError`, `leftOut`, `isMixed`: see `Summary.rows`.
    */
-  rows(
-    stopError?: StopError,
-    leftOut: ReadonlySet<string> = new Set(),
-    stopping: ReadonlySet<string> = new Set(),
-  ): FunctionRow[] {
-    const stopped = this.#around(stopping);
-    // Where some calls have stopped the target, and others not, nothing says how long.
-    const unknown: StopError = { tickNs: this.#tickNs, isUnknown: true };
-    const errorOf = (tally: FunctionTally): StopError | undefined =>
-      stopError ?? (stopped.has(tally) ? unknown : undefined);
+  rows(stopError?: StopError, leftOut: ReadonlySet<string> = new Set(), isMixed = false): FunctionRow[] {
+    const errorOf = errorsOf(stopError, isMixed, this.#tickNs);
     return (
       this.#tallies
         .filter((tally) => tally !== undefined && this.#takes(tally.function))
@@ -113,14 +99,6 @@ export class FunctionSummary extends TimedFold {
           max_ns: bounded(tally.max, error),
         }))
     );
-  }
-
-  /** Those with these names, and all that has called them. */
-  #around(names: ReadonlySet<string>): ReadonlySet<FunctionTally> {
-    const found = new Set(this.#tallies.filter((tally) => tally?.isNamedIn(names)));
-    // What is added meanwhile is visited too.
-    for (const { callers } of found) for (const caller of callers) found.add(caller);
-    return found;
   }
 
   #tally(fn: FunctionRef): FunctionTally {

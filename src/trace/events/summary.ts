@@ -10,6 +10,7 @@ import type {
   PollLost,
   PollResult,
   TraceEvent,
+  TraceInfo,
 } from './events.js';
 import { LateResults } from './late-results.js';
 import { isOfTask } from './roots.js';
@@ -87,6 +88,12 @@ export class Summary extends TimedFold {
     tally.unknown--;
   });
 
+  #tickNs = 1;
+
+  override begin({ clock }: TraceInfo): void {
+    this.#tickNs = clock.resolutionNs;
+  }
+
   protected began(begin: AnyBegin): void {
     if (begin.type !== 'poll-begin') return;
     this.#late.began(begin);
@@ -123,12 +130,14 @@ export class Summary extends TimedFold {
 
   /**
    * A row a Future, in no particular order. `error`: what stops have left in the times.
-   * `leftOut`: the Futures of which a probe was left out.
+   * `leftOut`: the Futures of which a probe was left out. `isMixed`: some probes have stopped the target, and others not.
    */
-  rows(error?: StopError, leftOut: ReadonlySet<string> = new Set()): SummaryRow[] {
+  rows(stopError?: StopError, leftOut: ReadonlySet<string> = new Set(), isMixed = false): SummaryRow[] {
+    const errorOf = errorsOf(stopError, isMixed, this.#tickNs);
     return this.#tallies
       .filter((tally) => tally !== undefined)
-      .map(({ future, total, inside, max, ...counts }) => ({
+      .map((tally) => ({ ...tally, error: errorOf(tally) }))
+      .map(({ future, total, inside, max, error, ...counts }) => ({
         future: future.future,
         instance: future.instance,
         kind: future.kind,
@@ -169,6 +178,15 @@ function hidesHeld(
 export interface StopError {
   readonly tickNs: number;
   readonly isUnknown: boolean;
+}
+
+/** Of each tally. Where some probes have stopped the target, and others not, nothing says how much a stop has added. */
+export function errorsOf(
+  stopError: StopError | undefined,
+  isMixed: boolean,
+  tickNs: number,
+): (tally: Tally) => StopError | undefined {
+  return ({ stopped }) => stopError ?? (isMixed && stopped > 0 ? { tickNs, isUnknown: true } : undefined);
 }
 
 /**

@@ -7,6 +7,7 @@ import {
   FunctionSummary,
   functionJson,
   functionTable,
+  Summary,
   Threshold,
   type TraceEvent,
   type TraceSink,
@@ -44,15 +45,21 @@ function pending() {
   return { result: 'pending' as const, state: undefined, chain: [] };
 }
 
-t.test('times of calls that stop beside others that do not, and of their callers, are upper bounds', async (t) => {
-  const summary = new FunctionSummary();
-  tell(summary, told);
-  const bounds = (...names: string[]): string[] =>
-    summary.rows(undefined, undefined, new Set(names)).flatMap((row) => (row.times_at_most ? row.function : []));
-  t.same(bounds(), []);
-  t.same(bounds('main'), ['main']);
-  t.same(bounds('k::work::leaf'), ['main', 'k::work::leaf']);
-  t.same(bounds('k::work::add'), ['main'], 'a poll is between, and none of it has a time');
+t.test('times of calls and polls that a stop is in are upper bounds, if others have none', async (t) => {
+  const bounds = (isMixed: boolean, ...types: TraceEvent['type'][]): string[] => {
+    const [calls, polls] = [new FunctionSummary(), new Summary()];
+    const marked = told.map((event) => (types.includes(event.type) ? { ...event, stopped: true } : event));
+    for (const summary of [calls, polls]) tell(summary, marked as TraceEvent[]);
+    return [
+      ...calls.rows(undefined, undefined, isMixed).flatMap((row) => (row.times_at_most ? row.function : [])),
+      ...polls.rows(undefined, undefined, isMixed).flatMap((row) => (row.times_at_most ? row.future : [])),
+    ];
+  };
+  t.same(bounds(true), []);
+  t.same(bounds(true, 'call-end'), ['main', 'k::work::leaf']);
+  t.same(bounds(true, 'call-lost'), [], 'none of it has a time');
+  t.same(bounds(true, 'poll-end'), ['b']);
+  t.same(bounds(false, 'call-end', 'poll-end'), []);
 });
 
 t.test('a call tree to read', async (t) => {

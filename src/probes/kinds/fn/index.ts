@@ -54,10 +54,8 @@ export const fn: ProbeKind<ProbeSpec, FoundFunctions> = {
   report(found) {
     if (!found) return { json: () => ({ functions: [] }), tables: () => [] };
     const summary = new FunctionSummary(({ kind }) => kind === undefined);
-    const rows = ({ stopError, engines, missing, stopsBeside = 0 }: Outcome): readonly FunctionRow[] => {
-      const stopping = engines.filter(({ engine }) => stopsBeside > 0 && engine !== 'target').map(({ name }) => name);
-      return summary.rows(stopError, namesBound(engines, missing), new Set(stopping));
-    };
+    const rows = ({ stopError, engines, missing, stopsBeside = 0 }: Outcome): readonly FunctionRow[] =>
+      summary.rows(stopError, namesBound(engines, missing), stopsBeside > 0);
     return {
       sink: summary,
       json: (outcome) => ({ functions: functionJson(rows(outcome)) }),

@@ -198,7 +198,8 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
   };
   const rows = (outcome: Outcome): readonly SummaryRow[] => {
     const unseen = unseenDrops(found, outcome);
-    const all = summary.rows(outcome.stopError, namesBound(outcome.engines, outcome.missing));
+    const isMixed = (outcome.stopsBeside ?? 0) > 0;
+    const all = summary.rows(outcome.stopError, namesBound(outcome.engines, outcome.missing), isMixed);
     const shared = unidentified(found.polls, all);
     return all.map((row) => ({
       ...row,
