@@ -198,8 +198,7 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
   };
   const rows = (outcome: Outcome): readonly SummaryRow[] => {
     const unseen = unseenDrops(found, outcome);
-    const isMixed = (outcome.stopsBeside ?? 0) > 0;
-    const all = summary.rows(outcome.stopError, namesBound(outcome.engines, outcome.missing), isMixed);
+    const all = summary.rows(outcome.stopError, namesBound(outcome.engines, outcome.missing), isMixed(outcome));
     const shared = unidentified(found.polls, all);
     return all.map((row) => ({
       ...row,
@@ -256,6 +255,11 @@ function withNearlyLong(report: KindReport, { findings = false, longPollNs }: Re
       return [...report.tables(outcome, options), ...(line === '' ? [] : [line])];
     },
   };
+}
+
+/** Some probes have stopped the target, and others not. */
+function isMixed({ stopsBeside = 0 }: Outcome): boolean {
+  return stopsBeside > 0;
 }
 
 /** No probe has stopped the target: times are its own, but for what else tracing took. */
