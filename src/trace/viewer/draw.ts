@@ -12,6 +12,8 @@ const MOST_FLOWS = 150;
 /** What else is drawn than slices. */
 export interface Picked {
   readonly slice: number;
+  /** Where it was selected: it may be on its task's lane too. */
+  readonly row: Row | undefined;
   /** Undefined: nothing is searched for. */
   readonly matches: ((slice: number) => boolean) | undefined;
   /** That the selection is an end of. */
@@ -32,7 +34,7 @@ export class Drawing {
   readonly #colors: string[] = [];
   readonly #isText: boolean[];
   readonly #theme: Theme;
-  #picked: Picked = { slice: -1, matches: undefined, flow: undefined };
+  #picked: Picked = { slice: -1, row: undefined, matches: undefined, flow: undefined };
 
   constructor(trace: Trace, layout: Layout, surface: Surface, theme: Theme) {
     this.#trace = trace;

@@ -12,7 +12,7 @@ const keys: readonly (readonly [string, string])[] = [
   ['0, f', 'show everything; fit the selection'],
   ['click', 'select; on a name: fold its lane'],
   [', .', 'select the slice before, the next one in the row'],
-  ['k j', 'select in the row above, below'],
+  ['k j', 'select what is around, inside; past that, at the same time in the lane above, below'],
   ['w', 'from a poll to the wake that caused it, or to the system call that it serves, and back'],
   ['/', 'search; n and N, or Enter: the next and the one before'],
   ['Escape', 'no selection'],

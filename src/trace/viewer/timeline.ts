@@ -5,6 +5,7 @@ import { Drawing, type Flow, type Picked } from './draw.js';
 import { longestOf, matchesOf, type Place } from './find.js';
 import { Layout, NAMES } from './layout.js';
 import { Minimap } from './minimap.js';
+import { deeper } from './move.js';
 import { firstFrom, type Row, type Trace } from './trace.js';
 
 /** Pixels next to a narrow slice that still mean it. */
@@ -22,7 +23,7 @@ export class Timeline {
   readonly #flows: readonly Flow[];
   #drawing: Drawing;
   #isAsked = false;
-  #picked: Picked = { slice: -1, matches: undefined, flow: undefined };
+  #picked: Picked = { slice: -1, row: undefined, matches: undefined, flow: undefined };
   /** Called when the window or the selection changes. */
   onChange = (): void => {};
 
@@ -79,14 +80,13 @@ export class Timeline {
     this.onChange();
   }
 
-  /** -1: nothing. */
-  select(slice: number): void {
+  /** -1: nothing. `row`: of those that it is on. */
+  select(slice: number, row = this.#rowOf(slice)): void {
     const flow = this.#flows.find(({ wake, poll }) => wake === slice || poll === slice);
-    this.#picked = { ...this.#picked, slice, flow };
+    this.#picked = { ...this.#picked, slice, row, flow };
     this.draw();
     if (slice < 0) return;
     const { start, end } = this.#trace;
-    const row = this.#rowsOf(slice)[0];
     if (row) this.layout.reveal(row, start[slice] as number, end[slice] as number);
     showDetails(this.#trace, slice, flow && this.#causeText(flow, slice));
   }
@@ -139,9 +139,9 @@ export class Timeline {
     return `${(details[detail[wake] as number] ?? '').replace(/^what\t/, '')}, ${delay} before`;
   }
 
-  /** Rows that a slice is on: its hart's or thread's, then its task's. */
-  #rowsOf(slice: number): Row[] {
-    return this.#trace.rows.filter((row) => indexIn(row, this.#trace.start, slice) >= 0);
+  /** The first row that a slice is on: its hart's or thread's before its task's. */
+  #rowOf(slice: number): Row | undefined {
+    return this.#trace.rows.find((row) => indexIn(row, this.#trace.start, slice) >= 0);
   }
 
   #keys(): Keys {
@@ -186,34 +186,28 @@ export class Timeline {
 
   /** Selects what is before or behind the selection in its row; without one, the first that is shown. */
   #step(step: 1 | -1): void {
-    const slice = this.selected;
+    const { slice, row: own } = this.#picked;
     const { start } = this.#trace;
     const { from, to } = this.layout;
     const shown = (row: Row): boolean => (start[row.ids[firstFrom(row, start, from)] ?? -1] ?? to) < to;
     const rows = this.layout.visible().flatMap((lane) => lane.rows.filter(({ depth }) => depth >= 0));
-    const row = slice < 0 ? rows.find(shown) : this.#rowsOf(slice)[0];
+    const row = slice < 0 ? rows.find(shown) : own;
     if (row === undefined) return;
     const at = slice < 0 ? firstFrom(row, start, from) - step : indexIn(row, start, slice);
     const next = row.ids[at + step];
-    if (next !== undefined) this.select(next);
+    if (next !== undefined) this.select(next, row);
   }
 
-  /**
-   * Selects what is inside the selection, or around it; past the ends of its lane, what is at that time in the next.
-   */
+  /** See {@link deeper}. Without a selection, the first that is shown. */
   #deeper(step: 1 | -1): void {
-    const slice = this.selected;
-    const own = slice < 0 ? undefined : this.#rowsOf(slice)[0];
-    if (own === undefined) {
+    const { slice, row } = this.#picked;
+    if (row === undefined) {
       this.#step(1);
       return;
     }
-    const { start } = this.#trace;
     const rows = this.layout.lanes.flatMap((lane) => lane.rows);
-    const next = rows[rows.indexOf(own) + step];
-    if (next === undefined) return;
-    const at = Math.min(firstFrom(next, start, start[slice] as number), next.ids.length - 1);
-    this.select(next.ids[at] as number);
+    const next = deeper(rows, this.#trace, { slice, row }, step);
+    if (next) this.select(next.slice, next.row);
   }
 
   #otherEnd(): void {
@@ -224,8 +218,9 @@ export class Timeline {
   #wheel(event: WheelEvent): void {
     event.preventDefault();
     const { layout } = this;
-    const lines = event.deltaMode === 1 ? 16 : 1;
-    const [across, along] = [event.deltaX * lines, event.deltaY * lines];
+    // In pixels, lines or pages.
+    const unit = [1, 16, layout.height][event.deltaMode] ?? 1;
+    const [across, along] = [event.deltaX * unit, event.deltaY * unit];
     if (event.offsetX < NAMES) layout.pan(0, along);
     else if (event.shiftKey || Math.abs(across) > Math.abs(along)) layout.pan(across || along);
     else layout.zoom(1.0018 ** along, event.offsetX);
@@ -235,6 +230,7 @@ export class Timeline {
   #pointer(canvas: HTMLCanvasElement): void {
     let drag: { x: number; y: number; hasMoved: boolean } | undefined;
     canvas.addEventListener('pointerdown', (event) => {
+      if (event.button !== 0) return;
       drag = { x: event.offsetX, y: event.offsetY, hasMoved: false };
       canvas.setPointerCapture(event.pointerId);
     });
@@ -250,13 +246,19 @@ export class Timeline {
       if (drag && !drag.hasMoved) this.#click(x, y);
       drag = undefined;
     });
+    const drop = (): void => {
+      drag = undefined;
+    };
+    canvas.addEventListener('pointercancel', drop);
+    canvas.addEventListener('lostpointercapture', drop);
     canvas.addEventListener('pointerleave', () => byId('tip').setAttribute('hidden', ''));
   }
 
   #click(x: number, y: number): void {
     if (x >= NAMES) {
-      const slice = this.#at(x, y);
-      if (slice >= 0) this.select(slice);
+      const row = this.#rowAt(y);
+      const slice = this.#at(x, row);
+      if (slice >= 0) this.select(slice, row);
       return;
     }
     const lane = this.layout.laneAt(y);
@@ -266,10 +268,14 @@ export class Timeline {
     this.draw();
   }
 
-  /** The slice at a place of the canvas; -1 if there is none. */
-  #at(x: number, y: number): number {
+  /** At a height of the canvas. */
+  #rowAt(y: number): Row | undefined {
     const lane = this.layout.laneAt(y);
-    const row = lane && this.layout.rowAt(lane, y);
+    return lane && this.layout.rowAt(lane, y);
+  }
+
+  /** The slice at a place of a row; -1 if there is none. */
+  #at(x: number, row: Row | undefined): number {
     if (row === undefined) return -1;
     const { start, end } = this.#trace;
     const time = this.layout.timeAt(x);
@@ -284,7 +290,7 @@ export class Timeline {
   }
 
   #tip(x: number, y: number): void {
-    const slice = x < NAMES ? -1 : this.#at(x, y);
+    const slice = x < NAMES ? -1 : this.#at(x, this.#rowAt(y));
     const { width, height, canvas } = this.#surface;
     const text = slice < 0 ? (x < NAMES ? this.layout.laneAt(y)?.name : undefined) : this.#tipText(slice);
     showTip(text, x, width, (own) => canvas.offsetTop + (y + 20 + own > height ? y - own - 6 : y + 16));

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inflateRawSync } from 'node:zlib';
 import fc from 'fast-check';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { addr } from '../../../src/base/addr.js';
 import { visible } from '../../../src/text/index.js';
 import { readBlock } from '../../../src/trace/formats/html/columns.js';
@@ -170,7 +170,33 @@ const isShown = "document.documentElement?.dataset.state === 'shown'";
 const canvasOf = (page: Page): Promise<{ left: number; top: number; width: number }> =>
   page.value("document.getElementById('lanes').getBoundingClientRect().toJSON()");
 
-t.test('in a browser: slices are counted, a click selects, names are no HTML, nothing is refused', async (t) => {
+/** With the last slice selected: the left button moves what is shown; another one, and a pointer that was taken away, do not. */
+async function onlyDragsMove(
+  t: Test,
+  page: Page,
+  at: { readonly left: number; readonly top: number; readonly width: number },
+): Promise<void> {
+  const mouse = (type: string, button: string, x: number): Promise<unknown> =>
+    page.call('Input.dispatchMouseEvent', { type, button, x: at.left + x, y: at.top, clickCount: 1 });
+  await page.call('Input.dispatchKeyEvent', { type: 'keyDown', key: 'f', text: 'f' });
+  await page.until("location.hash.startsWith('#t=2910,3990&')");
+  const cancel = "document.getElementById('lanes').dispatchEvent(new PointerEvent('pointercancel')) && 0";
+  for (const [button, between] of [
+    ['right', '0'],
+    ['left', cancel],
+    ['left', '0'],
+  ] as const) {
+    await mouse('mousePressed', button, 100);
+    await page.value(between);
+    await mouse('mouseMoved', button, 200);
+    await mouse('mouseReleased', button, 200);
+  }
+  await page.until("!location.hash.startsWith('#t=2910,')");
+  const from = Math.round(2910 - (100 / at.width) * 1080);
+  t.equal((await page.value<string>('location.hash')).split('&')[0], `#t=${from},${from + 1080}`);
+}
+
+t.test('in a browser: slices are counted, clicks select, drags move, names are no HTML, none is refused', async (t) => {
   write('nasty.html', callsOf(nasty));
   await using page = await openPage(join(folder, 'nasty.html'), { fragment: '#t=0,4000' });
   await page.until(isShown);
@@ -183,6 +209,7 @@ t.test('in a browser: slices are counted, a click selects, names are no HTML, no
     await page.until(`document.querySelector('#details h2')?.textContent.includes(${JSON.stringify(visible(name))})`);
     t.match(await page.value("document.getElementById('details').innerText"), /900 ns/);
   }
+  await onlyDragsMove(t, page, { left: left + 190, top: top + 60, width: width - 190 });
   await page.value(
     "[...document.querySelectorAll('[role=tab]')].find((tab) => tab.textContent === 'Functions').click()",
   );
