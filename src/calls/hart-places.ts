@@ -1,9 +1,8 @@
-import { type Addr, addr } from '../base/addr.js';
 import { madeOnce } from '../base/made-once.js';
 import type { ThreadRef } from '../trace/index.js';
 import { AsideCalls } from './aside-calls.js';
 import type { SpaceNumbers } from './hit.js';
-import { byAge, type Kept, type OpenCall, type Space } from './open-call.js';
+import { byAge, type Kept, type OpenCall, type Space, stackPointerOf } from './open-call.js';
 import { FixedBounds, LearnedBounds, locationOf } from './stack-bounds.js';
 import { innermostOf, type Stack, StackSet, surelyNear } from './stack-set.js';
 
@@ -144,12 +143,8 @@ export class ThreadsByStack {
     const name = `${space} ${lowest}`;
     return madeOnce(this.#threads, name, () => ({
       key: this.#threads.size,
-      stack: stackAt(lowest),
+      stack: stackPointerOf(lowest),
       space: this.#spaces?.root(space),
     }));
   }
-}
-
-function stackAt(address: number): Addr {
-  return addr(BigInt.asUintN(64, BigInt(address)));
 }

@@ -1,4 +1,4 @@
-import { highHalf, lowHalf } from '../base/addr.js';
+import { type Addr, addOffset, addr, highHalf, lowHalf } from '../base/addr.js';
 import { AddressMap } from '../base/address-map.js';
 import type { ThreadRef } from '../trace/index.js';
 import type { AsideCalls } from './aside-calls.js';
@@ -72,6 +72,15 @@ export function stackNumberOf(low: number, high: number): number {
   const top = high >>> 24;
   if (top === 0 || top === 0xff) return (high | 0) * 2 ** 32 + low;
   return ((high >>> 28) * 2 ** 16 + (high & 0xffff)) * 2 ** 32 + low;
+}
+
+/**
+ * The stack pointer of a number. From 2^48 to below 2^52 it is in such a window: a canonical address there would be in
+ * the lowest sixteenth of a user space of 57 bits, which has its stacks at the other end.
+ */
+export function stackPointerOf(number: number): Addr {
+  const top = Math.floor(number / 2 ** 48);
+  return top >= 1 && top < 16 ? addOffset(addr(BigInt(top) << 60n), number - top * 2 ** 48) : addr(number);
 }
 
 export function isApart(stacks: StackSet<Kept<unknown>>, lower: number, upper: number): boolean {

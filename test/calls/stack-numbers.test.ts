@@ -1,0 +1,24 @@
+// Stack pointers as numbers and back: canonical ones, of 57 bits at most, and those in LoongArch's windows, which bits 63:60 select
+// (Reference Manual Volume 1, 5.2.1, Direct Mapped Address Translation Mode).
+import t from 'tap';
+import { Spaces, ThreadsByStack } from '../../src/calls/hart-places.js';
+import { stackNumber, stackPointerOf } from '../../src/calls/open-call.js';
+
+const pointers = [
+  [0x8001_ffe0n, 0x8001_c000n],
+  [0x7ffc_1234_5678n, 0x7ffc_1234_4000n],
+  [0x00ff_ffff_f000_0ff0n, 0x00ff_ffff_f000_0000n],
+  [0xffff_ffc0_0123_3fe0n, 0xffff_ffc0_0123_0000n],
+  [0xff10_0000_0000_4ff0n, 0xff10_0000_0000_4000n],
+  [0x9000_0000_0123_3fe0n, 0x9000_0000_0123_0000n],
+  [0x8000_ffff_ffff_fff0n, 0x8000_ffff_ffff_c000n],
+  [0xe000_0000_0000_4008n, 0xe000_0000_0000_4000n],
+] as const;
+
+t.test('a number leads back to its stack pointer, and a thread is named by where its stack begins', async (t) => {
+  for (const [pointer, stack] of pointers) {
+    t.equal(stackPointerOf(stackNumber(pointer)), pointer);
+    const space = new Spaces(16 << 10).at(0);
+    t.equal(new ThreadsByStack().of(space, space.stacks.add(stackNumber(pointer))).stack, stack);
+  }
+});
