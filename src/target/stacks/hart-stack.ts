@@ -90,9 +90,19 @@ export async function hartStack(
   const memory = new SpaceMemory(arch, registers, direct, physical);
   const running = await runningOn({ ...options, session, hart, arch, stacks, registers });
   const isKnown = 'elf' in running;
-  const stack = isKnown ? await running.unwind(registers, memory, options) : inOtherCode;
+  const stack = isKnown
+    ? whereItWaits(await running.unwind(registers, memory, options), arch, running.elf)
+    : inOtherCode;
   const [program, other] = isKnown ? [running.elf, undefined] : [stacks.elf, running];
   return { stack, registers, memory, firmware: undefined, program, other };
+}
+
+/** Of a hart that waits for an interrupt the pc is behind that instruction, which may be in another function. */
+function whereItWaits(stack: Stack, arch: Architecture, elf: ElfFile): Stack {
+  const [own, ...callers] = stack.frames;
+  const before = own ? [1, 3, 4].map((length) => elf.bytesAt(addOffset(own.pc, -length), length)) : [];
+  if (!own || !before.some((code) => code && arch.waits?.(code))) return stack;
+  return { ...stack, frames: [{ ...own, exact: false }, ...callers] };
 }
 
 /** What walks the stack of the program that a hart runs. */
