@@ -66,6 +66,7 @@ export class CallTracer implements Tracer {
   readonly #reads: MomentReads;
   readonly #observer: HitObserver | undefined;
   readonly #ofSystemCalls: readonly CrossingKind[];
+  readonly #opened: readonly Pick<CrossingKind, 'isOpen'>[];
   #undigested: { readonly time: number; readonly emit: () => void }[] = [];
 
   constructor(
@@ -88,11 +89,12 @@ export class CallTracer implements Tracer {
     this.#output = output;
     this.#kinds = [...kinds, ...instants, ...crossings];
     this.#observer = observer;
+    this.#opened = [...instants, ...crossings].filter((kind) => 'isOpen' in kind);
     this.#ofSystemCalls = crossings.filter(({ seesSystemCalls }) => seesSystemCalls);
   }
 
   get awaitsReturns(): boolean {
-    return this.#stacks.awaitsAny;
+    return this.#stacks.awaitsAny || this.#opened.some(({ isOpen }) => isOpen);
   }
 
   /** A call is open that returns there, at a stop. */

@@ -132,6 +132,8 @@ export interface InstantKind {
   reads?(at: Moment): readonly MemoryRequest[] | undefined;
   /** Emits the event, at the output's time, when the guest may run again; undefined if none. */
   hit(at: Moment, site: InstantSite): (() => void) | undefined;
+  /** Something has begun at a stop of it, and ends at another one. */
+  readonly isOpen?: boolean;
   /** See {@link CallKind}. */
   missed?(): void;
   leftOut?(probes: readonly ProbeFact[]): void;
@@ -182,6 +184,8 @@ export interface CrossingKind {
   cross(at: Moment, memory: HitMemory): Crossing;
   /** Nothing was open that ends there. */
   unmatched?(at: Moment): void;
+  /** See {@link InstantKind.isOpen}. */
+  readonly isOpen?: boolean;
   /** See {@link CallKind}. */
   missed?(): void;
   leftOut?(probes: readonly ProbeFact[]): void;

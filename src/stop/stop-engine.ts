@@ -226,6 +226,7 @@ export class StopEngine {
     const { options, stepper, resuming, unexpected } = this.#parts;
     const { hart } = visited.stop;
     const { registers, time, guessed, pc } = look;
+    this.#catchUp();
     const other = await this.#inOther(look, point, hart);
     if (other !== 'own') return other;
     // Only for a plain hit the code may be read later, together with all its other reads.
@@ -292,11 +293,16 @@ export class StopEngine {
     this.#parts.unexpected.expected();
   }
 
+  /** Before the time of a hit is known: what begins there must not be measured by another clock than what follows. */
+  #catchUp(): void {
+    const { leak, tracer } = this.#parts.options;
+    if (tracer.awaitsReturns === false && !this.#others?.awaitsReturns) leak?.()?.nothingIsOpen();
+  }
+
   /** The hit is not handled: the same stop is wanted again, with nothing to do. */
   #measuresLeak(point: Point, pc: bigint, hart: string | undefined, time: () => number): boolean {
     const leak = this.#parts.options.leak?.();
     if (!leak) return false;
-    if (this.#parts.options.tracer.awaitsReturns === false && !this.#others?.awaitsReturns) leak.nothingIsOpen();
     leak.arrived(pc, hart, time());
     return point.permanent && leak.wantsAgain(pc, hart);
   }

@@ -131,3 +131,23 @@ variant(t, 'with sleep=off each stop moves the clock to the next timer, and that
   const ticks = (exec?.ticks ?? 0) * TICK_NS;
   t.ok(Math.abs(output.guest_ns - ticks) < ticks / 50, `${output.guest_ns} ns, the guest counts ${ticks}`);
 });
+
+t.test('rv-o2: a function that nothing is open around, and a trap, take what they take without stops', async (t) => {
+  const icount = ['-icount', 'shift=0'];
+  const recorded = async (engine: string, probe: string, ...more: string[]) => {
+    const words = ['--json', '--engine', engine, '-p', probe, '-o', join(scratchFolder(t), 'out.pftrace'), ...more];
+    const ran = await rsptrace('run', ...words, elfPath('rv-o2'), '--', ...qemuArgv('rv-o2', icount)).ended;
+    type Row = { readonly calls: number; readonly total_ns: number; readonly min_ns?: number };
+    return JSON.parse(ran.stdout) as Output & { readonly functions: readonly Row[]; readonly traps?: readonly Row[] };
+  };
+  const [stopped, free] = [
+    await recorded('stop', 'fn:labkern::work::deep7', '-n', '200'),
+    await recorded('target', 'fn:labkern::work::deep7'),
+  ].map(({ functions: [row] }) => (row?.total_ns ?? Number.NaN) / (row?.calls ?? Number.NaN));
+  // The clock's tick is 100 ns: an average is off by a part of it.
+  t.ok(stopped !== undefined && free !== undefined && stopped < free + 100, `${stopped} ns by stops, ${free} without`);
+  const { traps, leak } = await recorded('stop', 'irq:**', '-n', '60');
+  const [irq] = traps ?? [];
+  const average = (irq?.total_ns ?? Number.NaN) / (irq?.calls ?? 0);
+  t.ok(average < (leak?.per_stop_ns ?? 0) / 4, `${average} ns a trap, which stops prolong by ${leak?.per_stop_ns}`);
+});

@@ -58,6 +58,10 @@ export class SwitchTracer implements InstantKind {
     return this.#at.get(pc) !== undefined;
   }
 
+  get isOpen(): boolean {
+    return this.#stints.some((stint) => stint !== undefined);
+  }
+
   reads({ pc, registers }: Moment): readonly MemoryRequest[] | undefined {
     const known = this.#at.get(pc);
     const context = known?.to.isContext ? registers.register(known.to.register) : undefined;

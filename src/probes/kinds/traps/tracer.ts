@@ -54,6 +54,10 @@ export class TrapTracer extends TrapCalls implements CrossingKind {
     this.#naming = new CallNaming(context, onLinux);
   }
 
+  get isOpen(): boolean {
+    return this.#open.size > 0;
+  }
+
   /** See {@link TrapPlaces.current}. */
   current(registers: RegisterReader): readonly Addr[] {
     return this.#places.current(registers);
