@@ -7,6 +7,7 @@ import {
   type DiffRow,
   deltaOf,
   diffRows,
+  instancesOf,
   reportBy,
   type TraceRead,
   type TraceSink,
@@ -35,7 +36,7 @@ export async function diff(args: DiffArguments): Promise<number> {
   const one = await rowsOf(args.trace, args);
   const other = await rowsOf(args.other, args);
   const parts: Part[] = [
-    { kind: 'poll', rows: diffRows(one.future, other.future) },
+    { kind: 'poll', rows: diffRows(one.future, other.future, instancesOf(one.future, other.future)) },
     { kind: 'fn', rows: diffRows(one.fn, other.fn) },
   ];
   const broken = args['fail-on'].flatMap((limit) => brokenBy(limit, parts));
@@ -124,7 +125,7 @@ function notCompared(limits: readonly FailOn[], parts: readonly Part[]): string[
 
 function rowsNamed({ glob, kind }: FailOn, parts: readonly Part[]): DiffRow[] {
   const matches = compileGlob(glob);
-  return rowsOfKind(kind, parts).filter(({ name }) => matches(name));
+  return rowsOfKind(kind, parts).filter(({ name, plain }) => matches(name) || matches(plain));
 }
 
 function rowsOfKind(kind: FailOn['kind'], parts: readonly Part[]): DiffRow[] {

@@ -19,6 +19,7 @@ export * from './events/events.js';
 export { type Finding, type FindingKind, Findings } from './events/findings.js';
 export { findingsText, findingText, NearlyLong } from './events/findings-text.js';
 export { type FunctionRow, FunctionSummary, functionJson } from './events/function-summary.js';
+export { calledOf } from './events/future-names.js';
 export { HartLabels, hartWord } from './events/hart-labels.js';
 export { isSuspended } from './events/late-results.js';
 export { type LockUse, lockArguments, lockRef, lockText, releaseName } from './events/lock-events.js';
@@ -53,7 +54,7 @@ export { OutputFile, type OutputOptions } from './formats/output/output-file.js'
 export { type TextPart, wholeText } from './formats/output/record-block.js';
 export { readTrace, type TraceRead } from './formats/read/read-trace.js';
 export { TreeWriter } from './formats/tree.js';
-export { type Change, changeOf, type DiffRow, deltaOf, diffRows } from './report/diff.js';
+export { type Change, changeOf, type DiffRow, deltaOf, diffRows, instancesOf } from './report/diff.js';
 export { type LockFacts, lockJson, lockTable } from './report/lock-table.js';
 export { type Merged, type MergeInput, mergeTraces } from './report/merge/merge.js';
 export { offCpuTable } from './report/off-cpu-table.js';

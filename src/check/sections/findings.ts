@@ -1,5 +1,6 @@
 import { nearestWords } from '../../base/search.js';
 import {
+  calledOf,
   disturbanceOf,
   type Finding,
   type FindingKind,
@@ -73,9 +74,9 @@ function kindAt(value: Json, at: string): string {
 }
 
 function verdict(finding: Finding): Verdict {
-  const { kind, task, future, file, line, worst } = finding;
+  const { kind, task, file, line, worst } = finding;
   return {
-    ...{ section: 'findings', subject: `${kind} of ${future}`, state: 'broken', limit: 'none' },
+    ...{ section: 'findings', subject: `${kind} of ${calledOf(finding)}`, state: 'broken', limit: 'none' },
     measured: `task ${task}: ${findingText(finding)}`,
     value: worst ?? undefined,
     place: { file: file ?? undefined, line: line ?? undefined },

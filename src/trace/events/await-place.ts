@@ -26,7 +26,7 @@ function placeOf(end: PollEnd): AwaitPlace | undefined {
   const below = links.slice(at + 1).map((each) => ({ name: nameOf(each), file: each.state?.file }));
   const macro = own >= 0 ? undefined : macroOf(link.state?.file);
   const inside = macro ?? libraryBelow(nameOf(link), below, isOwn);
-  const outermost = links.find(({ state }) => isOwn(state?.file));
+  const outermost = links.find(({ future, state }) => isOwn(state?.file ?? future?.file));
   return placeOnce(source, { future: nameOf(link), inside, outermost: outermost && nameOf(outermost) });
 }
 

@@ -1,7 +1,9 @@
+import { madeOnce } from '../../base/made-once.js';
 import { plural, shownFile, textLines } from '../../text/index.js';
 import { type Disturbance, ownSpans, type Span } from './disturbance.js';
-import type { FutureRef, TraceEvent } from './events.js';
+import type { FutureRef, RootRef, TraceEvent } from './events.js';
 import { defaultLongPoll, type Finding } from './findings.js';
+import { calledOf, futureNames, type Named } from './future-names.js';
 import { Fold } from './sinks.js';
 import { placeText } from './text.js';
 import { timeText } from './text-table.js';
@@ -11,9 +13,14 @@ const mostShown = 20;
 
 /**
  * A line for each finding, ended by newlines; empty without one. `hidden`: how many were left out, because tracing took
- * time. `isTimed`: no probe was made to stop the target.
+ * time. `isTimed`: no probe was made to stop the target. `among`: the Futures that other tables name.
  */
-export function findingsText(findings: readonly Finding[], hidden = 0, isTimed = false): string {
+export function findingsText(
+  findings: readonly Finding[],
+  hidden = 0,
+  isTimed = false,
+  among: Iterable<Named> = findings,
+): string {
   const why = isTimed
     ? 'the target stood in them, or waited for room, because it was traced'
     : 'stops take time, too (--long-poll TIME reports them)';
@@ -21,14 +28,15 @@ export function findingsText(findings: readonly Finding[], hidden = 0, isTimed =
     hidden === 0
       ? []
       : [`${plural(hidden, 'finding')} about long polls or waits ${hidden === 1 ? 'is' : 'are'} left out: ${why}`];
+  const nameOf = futureNames(among);
   const ended = findings.filter(isEnded);
   const lines = alike(findings.filter((finding) => !isEnded(finding))).map((group) => {
     const [finding] = group;
     const place = placeText({ file: finding.file ?? undefined, line: finding.line ?? undefined });
     const where = place === undefined ? '' : ` at ${shownFile(place)}`;
-    return `  ${whoText(group)}, ${finding.future}${where}: ${groupText(group)}`;
+    return `  ${whoText(group)}, ${nameOf(finding)}${where}: ${groupText(group)}`;
   });
-  if (ended.length > 0) lines.push(`  ${endedText(ended)}`);
+  if (ended.length > 0) lines.push(`  ${endedText(ended.map(nameOf))}`);
   if (lines.length === 0) return textLines(leftOut);
   const more = lines.length - mostShown;
   if (more > 0) lines.splice(mostShown, more, `  ... and ${more} more: --json has them`);
@@ -40,11 +48,11 @@ function isEnded({ kind, by }: Finding): boolean {
   return kind === 'dropped-pending' && /^no task, in <?(tokio::runtime|async_task|async_executor)::/.test(by ?? '');
 }
 
-function endedText(findings: readonly Finding[]): string {
-  const names = [...new Set(findings.map(({ future }) => future))];
+function endedText(futures: readonly string[]): string {
+  const names = [...new Set(futures)];
   const shown = names.slice(0, 3).join(', ') + (names.length > 3 ? ` and ${names.length - 3} more` : '');
-  const were = findings.length === 1 ? 'was dropped before it was' : 'were dropped before they were';
-  return `${plural(findings.length, 'task')} ${were} ready, by the runtime, as at abort() and at its own end: ${shown}`;
+  const were = futures.length === 1 ? 'was dropped before it was' : 'were dropped before they were';
+  return `${plural(futures.length, 'task')} ${were} ready, by the runtime, as at abort() and at its own end: ${shown}`;
 }
 
 type Group = readonly [Finding, ...Finding[]];
@@ -53,8 +61,9 @@ type Group = readonly [Finding, ...Finding[]];
 function alike(findings: readonly Finding[]): Group[] {
   const groups = new Map<unknown, [Finding, ...Finding[]]>();
   for (const finding of findings) {
-    const { kind, future, file, line, by, wait } = finding;
-    const key = wait === undefined && kind !== 'large-future' ? [kind, future, file, line, by].join('\n') : finding;
+    const { kind, future, instance, file, line, by, wait } = finding;
+    const key =
+      wait === undefined && kind !== 'large-future' ? [kind, future, instance, file, line, by].join('\n') : finding;
     const group = groups.get(key);
     if (group) group.push(finding);
     else groups.set(key, [finding]);
@@ -119,14 +128,23 @@ const mostSpans = 10_000;
 /** Looks for polls of tasks that take long, and not so long as to be findings. */
 export class NearlyLong extends Fold {
   readonly #spans: (Span & { readonly future: FutureRef })[] = [];
+  /** Polls inside the present one of a task, the innermost first. */
+  readonly #inside = new Map<RootRef, { readonly ns: number; readonly future: FutureRef }[]>();
 
   event(event: TraceEvent): void {
     if (event.type !== 'poll-end' || !event.begin) return;
     const { root, future, address, begin, time } = event;
     const ns = time - begin.time;
     const isTask = future === root.future && address === root.address;
-    if (!isTask || ns < share * defaultLongPoll || ns >= defaultLongPoll || this.#spans.length >= mostSpans) return;
-    this.#spans.push({ from: begin.time, ns, future });
+    const isNearlyLong = ns >= share * defaultLongPoll && ns < defaultLongPoll;
+    if (!isTask) {
+      if (isNearlyLong) madeOnce(this.#inside, root, () => []).push({ ns, future });
+      return;
+    }
+    const inside = this.#inside.get(root)?.find((each) => each.ns >= ns / 2);
+    this.#inside.delete(root);
+    if (!isNearlyLong || this.#spans.length >= mostSpans) return;
+    this.#spans.push({ from: begin.time, ns, future: inside?.future ?? future });
   }
 
   /** A line, or nothing. `disturbance`: undefined if probes were made to stop the target. */
@@ -137,7 +155,7 @@ export class NearlyLong extends Fold {
     const polls = own.length === 1 ? 'a poll' : `${own.length} polls`;
     const [limit, least] = [defaultLongPoll, share * defaultLongPoll].map((ns) => `${ns / 1e6}ms`);
     return textLines([
-      `${polls} took ${least} or more, up to ${timeText(longest.ns)} (${longest.future.future}); a finding takes ${limit}: --long-poll ${least}`,
+      `${polls} took ${least} or more, up to ${timeText(longest.ns)} (${calledOf(longest.future)}); a finding takes ${limit}: --long-poll ${least}`,
     ]);
   }
 }

@@ -174,7 +174,7 @@ export function asyncKindOf(type: string): Exclude<FutureKind, 'impl'> | undefin
 }
 
 /** Without the generic arguments at its end. */
-function withoutArguments(type: string): string {
+export function withoutArguments(type: string): string {
   if (!type.endsWith('>')) return type;
   let depth = 0;
   for (let at = type.length - 1; at >= 0; at--) {

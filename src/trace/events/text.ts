@@ -17,6 +17,7 @@ import type {
   Wake,
   WatchHit,
 } from './events.js';
+import { calledOf } from './future-names.js';
 
 /** `src/work.rs:34`, `src/work.rs`, or undefined where no file is known. */
 export function placeText(place: { file: string | undefined; line: number | undefined }): string | undefined {
@@ -28,6 +29,11 @@ export function placeText(place: { file: string | undefined; line: number | unde
 function at(place: { file: string | undefined; line: number | undefined }): string {
   const text = placeText(place);
   return text === undefined ? '' : ` at ${text}`;
+}
+
+/** A task's name for people: {@link rootText} with what its Future is called. */
+export function calledRoot(root: RootRef): string {
+  return rootText({ ...root, future: { ...root.future, future: calledOf(root.future) } });
 }
 
 /**
@@ -126,9 +132,13 @@ export function wakeText(wake: Wake): string {
  * The same of wakes that are alike, so without addresses:
  * `labkern::work::producer in labkern::futs::send at src/futs.rs:3`.
  */
-export function wakeSourceText({ root, by, caller }: Wake, shown = (place: string): string => place): string {
+export function wakeSourceText(
+  { root, by, caller }: Wake,
+  shown = (place: string): string => place,
+  waker = by && calledOf(by.future),
+): string {
   const place = placeText(caller);
-  const who = by === undefined ? 'no task' : by === root ? 'itself' : by.future.future;
+  const who = by === undefined ? 'no task' : by === root ? 'itself' : waker;
   const where = caller.function === undefined ? '' : ` in ${caller.function}`;
   return `${who}${where}${place === undefined ? '' : ` at ${shown(place)}`}`;
 }

@@ -15,10 +15,12 @@ import {
   timeOf,
   type Wake,
 } from '../events/events.js';
+import { calledOf, futureNames, type Named } from '../events/future-names.js';
 import { Filter } from '../events/sinks.js';
 import { linkText, wakeSourceText } from '../events/text.js';
 import type { LaneWriter } from './lane-writer.js';
 import { Lanes } from './lanes.js';
+import { TaskNames, waitingName } from './task-names.js';
 
 /** Waits at one await that the same code ended. Times are nanoseconds. */
 export interface WaitRow {
@@ -32,6 +34,8 @@ export interface WaitRow {
   readonly wokenBy: string;
   /** One of those that did; undefined for a mark. */
   readonly wake: Wake | undefined;
+  /** What the task is called that did. */
+  readonly waker?: string | undefined;
   waits: number;
   total: number;
   max: number;
@@ -43,6 +47,19 @@ export interface WaitRow {
 const marks = { unseen: '[no wake seen]', dropped: '[dropped]', open: '[still waiting at the end]' } as const;
 /** The innermost frame of the time between a wake and its poll. */
 const runnable = '[woken, not polled yet]';
+
+interface Woken {
+  readonly wake: Wake;
+  /** The task that woke, as it is called at that moment. */
+  readonly by: Named | undefined;
+}
+
+/** A row whose names are not chosen yet. */
+type Counted = Omit<WaitRow, 'task' | 'wokenBy' | 'waker' | 'wake'> & {
+  readonly task: Named;
+  readonly mark: string | undefined;
+  readonly woken: Woken | undefined;
+};
 
 interface Wait {
   readonly end: PollEnd;
@@ -61,11 +78,12 @@ export class OffCpu extends Filter {
   readonly #isFull: boolean;
   readonly #waiting = new Map<RootRef, PollEnd>();
   /** The first wake since a task's last poll began. */
-  readonly #woken = new Map<RootRef, Wake>();
+  readonly #woken = new Map<RootRef, Woken>();
+  readonly #names = new TaskNames();
   /** A wait that is over: the next call of the writer says why. */
   #over: Wait | undefined;
   readonly #frames = new Map<string, SampledFrame>();
-  readonly #rows = new Map<string, WaitRow>();
+  readonly #rows = new Map<string, Counted>();
   #last = 0 as GuestNanos;
   /** Wakes in the trace. */
   wakes = 0;
@@ -104,16 +122,26 @@ export class OffCpu extends Filter {
 
   /** In no particular order. */
   rows(): WaitRow[] {
-    return [...this.#rows.values()];
+    const all = [...this.#rows.values()];
+    const nameOf = futureNames(all.flatMap(({ task, woken }) => [task, woken?.by ?? []].flat()));
+    return all.map(({ task, mark, woken, ...row }) => {
+      const waker = woken?.by && nameOf(woken.by);
+      return { ...row, task: nameOf(task), wokenBy: mark ?? sourceOf(woken, waker), wake: woken?.wake, waker };
+    });
   }
 
   #writer(): LaneWriter {
     return {
       hart: (hart) => this.sink.hart(hart),
       wake: (event, number) => {
-        if (event.root && number !== undefined) this.#woken.set(event.root, event);
+        if (event.root && number !== undefined) {
+          this.#woken.set(event.root, { wake: event, by: event.by && this.#names.of(event.by) });
+        }
       },
-      waitBegin: (end) => this.#waiting.set(end.root, end),
+      waitBegin: (end) => {
+        this.#waiting.set(end.root, end);
+        this.#names.ended(end);
+      },
       waitEnd: (root, until) => {
         const end = this.#waiting.get(root);
         this.#waiting.delete(root);
@@ -123,7 +151,9 @@ export class OffCpu extends Filter {
         this.#over = { end, until };
       },
       enter: (begin, isOutermost) => {
-        if (!isOutermost || begin.type !== 'poll-begin') return;
+        if (begin.type !== 'poll-begin') return;
+        this.#names.began(begin, isOutermost === true);
+        if (!isOutermost) return;
         this.#settle(undefined);
         this.#woken.delete(begin.root);
       },
@@ -139,11 +169,11 @@ export class OffCpu extends Filter {
     if (this.#over === undefined) return;
     const { end, until } = this.#over;
     this.#over = undefined;
-    const wake = this.#woken.get(end.root);
-    const wokenBy = mark ?? (wake ? wakeSourceText(wake) : marks.unseen);
-    const wokenAt = mark === undefined && wake ? Math.min(Math.max(wake.time, end.time), until) : until;
-    this.#count(end, { wokenBy, wake: mark === undefined ? wake : undefined }, until - end.time, until - wokenAt);
-    const stack = [this.#frame(mark ?? (wake ? `woken by ${wokenBy}` : wokenBy)), ...this.#awaits(end)];
+    const woken = mark === undefined ? this.#woken.get(end.root) : undefined;
+    const wokenBy = mark ?? sourceOf(woken, woken?.by && calledOf(woken.by));
+    const wokenAt = woken ? Math.min(Math.max(woken.wake.time, end.time), until) : until;
+    this.#count(end, wokenBy, woken, until - end.time, until - wokenAt);
+    const stack = [this.#frame(woken ? `woken by ${wokenBy}` : wokenBy), ...this.#awaits(end)];
     this.#emit(end, end.time, wokenAt, stack);
     this.#emit(end, wokenAt as GuestNanos, until, [this.#frame(runnable), ...stack]);
   }
@@ -152,13 +182,15 @@ export class OffCpu extends Filter {
     if (until > time) this.sink.event({ type: 'sample', time, hart, stack, periodNs: until - time, isWait: true });
   }
 
-  #count(end: PollEnd, source: Pick<WaitRow, 'wokenBy' | 'wake'>, time: number, runnable: number): void {
-    const task = nameOf(end);
+  #count(end: PollEnd, wokenBy: string, woken: Woken | undefined, time: number, runnable: number): void {
+    const task = waitingName(end);
     const at = awaitPlace(end);
     const whole = this.#isFull ? wholeAwait(end) : undefined;
-    const key = `${task}\n${whole ?? `${at?.file}\n${at?.line}\n${at?.inside}`}\n${source.wokenBy}`;
+    const place = whole ?? `${at?.file}\n${at?.line}\n${at?.inside}`;
+    const key = [task.future, task.instance, place, wokenBy, woken?.by?.instance].join('\n');
+    const mark = woken ? undefined : wokenBy;
     const counts = { waits: 0, total: 0, max: 0, runnable: 0 };
-    const row = madeOnce(this.#rows, key, () => ({ task, at, whole, ...source, ...counts }));
+    const row = madeOnce(this.#rows, key, () => ({ task, at, whole, mark, woken, ...counts }));
     row.waits++;
     row.total += time;
     row.max = Math.max(row.max, time);
@@ -167,7 +199,7 @@ export class OffCpu extends Filter {
 
   /** What the task awaits, the innermost first. */
   #awaits({ future, state, chain }: PollEnd): SampledFrame[] {
-    const own = { future, typeName: future.future, address: undefined, state };
+    const own = { future: undefined, typeName: calledOf(future), address: undefined, state };
     return [own, ...chain].map((link) => this.#frame(linkText(link), link.state)).reverse();
   }
 
@@ -177,14 +209,6 @@ export class OffCpu extends Filter {
   }
 }
 
-/**
- * The outermost Future of the program's own code; without one the outermost that shows where it waits: what a library
- * wraps around a task has no name of the program's.
- */
-function nameOf(end: PollEnd): string {
-  const { root, future, state, chain } = end;
-  const outermost = awaitPlace(end)?.outermost;
-  if (state !== undefined && outermost !== undefined && outermost !== future.future) return outermost;
-  const own = state === undefined ? chain.find((link) => link.state?.file !== undefined)?.future : undefined;
-  return (own ?? root.future).future;
+function sourceOf(woken: Woken | undefined, waker: string | undefined): string {
+  return woken ? wakeSourceText(woken.wake, undefined, waker) : marks.unseen;
 }

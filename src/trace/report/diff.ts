@@ -1,8 +1,14 @@
+import { linesNames, type Named } from '../events/future-names.js';
 import type { ReportRow } from './report.js';
 
-/** One name in two traces. Rows of one name (instances of a generic function) are added up. */
+/**
+ * One name in two traces. Rows of one name (instances of a generic function) are added up. Instances of a Future have
+ * their generic arguments in their names, if one of the traces has several.
+ */
 export interface DiffRow {
   readonly name: string;
+  /** Without the generic arguments. */
+  readonly plain: string;
   readonly before: Totals | undefined;
   readonly after: Totals | undefined;
   /** Undefined for what is new, gone, or took no time before. */
@@ -23,13 +29,30 @@ export function changeOf({ before, after }: DiffRow): Change {
   return after.total > before.total ? 'slower' : after.total < before.total ? 'faster' : 'same';
 }
 
+type NameOf = (row: ReportRow) => string;
+
+/** What tells the Futures of two traces apart. */
+export function instancesOf(before: readonly ReportRow[], after: readonly ReportRow[]): NameOf {
+  const named = ({ name: future, instance = future }: ReportRow): Named => ({ future, instance });
+  const [one, other] = [before, after].map((rows) => linesNames(rows.map(named)));
+  return (row) => {
+    const names = [one?.(named(row)), other?.(named(row))].filter((name) => name !== undefined);
+    return names.find((name) => name !== row.name) ?? row.name;
+  };
+}
+
 /** Compares by name, the largest difference of total time first. */
-export function diffRows(before: readonly ReportRow[], after: readonly ReportRow[]): DiffRow[] {
-  const [one, other] = [byName(before), byName(after)];
+export function diffRows(
+  before: readonly ReportRow[],
+  after: readonly ReportRow[],
+  nameOf: NameOf = ({ name }) => name,
+): DiffRow[] {
+  const plain = new Map([...before, ...after].map((row) => [nameOf(row), row.name]));
+  const [one, other] = [byName(before, nameOf), byName(after, nameOf)];
   const rows = [...new Set([...one.keys(), ...other.keys()])].map((name): DiffRow => {
     const [was, is] = [one.get(name), other.get(name)];
     const percent = was && is && was.total > 0 ? (100 * (is.total - was.total)) / was.total : undefined;
-    return { name, before: was, after: is, percent };
+    return { name, plain: plain.get(name) ?? name, before: was, after: is, percent };
   });
   return rows.sort((a, b) => Math.abs(deltaOf(b)) - Math.abs(deltaOf(a)) || (a.name < b.name ? -1 : 1));
 }
@@ -39,9 +62,11 @@ export function deltaOf({ before, after }: DiffRow): number {
   return (after?.total ?? 0) - (before?.total ?? 0);
 }
 
-function byName(rows: readonly ReportRow[]): Map<string, Totals> {
+function byName(rows: readonly ReportRow[], nameOf: NameOf): Map<string, Totals> {
   const found = new Map<string, Totals>();
-  for (const { name, calls, total, self } of rows) {
+  for (const row of rows) {
+    const { calls, total, self } = row;
+    const name = nameOf(row);
     const known = found.get(name);
     found.set(
       name,

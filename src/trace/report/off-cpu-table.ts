@@ -19,7 +19,7 @@ const TEXT_WIDTH = 60;
 
 /** A line an await of a task and what ends its waits. `ready`: of the time, from the wake to the poll. */
 export function offCpuTable(rows: readonly WaitRow[], options: TableOptions): string {
-  const lines = rows.map(({ task, at, whole, wokenBy, wake, waits, total, max, runnable }) => {
+  const lines = rows.map(({ task, at, whole, wokenBy, wake, waker, waits, total, max, runnable }) => {
     const place = at && awaitText(at, (text) => clipPlace(shownFile(text), options.width / 4));
     return {
       row: {
@@ -30,7 +30,7 @@ export function offCpuTable(rows: readonly WaitRow[], options: TableOptions): st
         max: timeText(max),
       },
       name: whole !== undefined ? shownPlaces(whole) : `${task}${place === undefined ? '' : ` at ${place}`}`,
-      file: wake ? wakerText(wake, whole !== undefined) : wokenBy,
+      file: wake ? wakerText(wake, waker, whole !== undefined) : wokenBy,
       line: null,
     };
   });
@@ -46,9 +46,9 @@ export function offCpuTable(rows: readonly WaitRow[], options: TableOptions): st
 }
 
 /** The task first: `shop::auditor in tokio WakeList::wake_all at tokio-1.54.1/src/..`; `isWhole`: the whole name. */
-function wakerText(wake: Wake, isWhole: boolean): string {
+function wakerText(wake: Wake, waker: string | undefined, isWhole: boolean): string {
   const { caller } = wake;
   const isLong = !isWhole && caller.function !== undefined && isLibraryFile(caller.file ?? '');
   const shown = isLong ? { ...caller, function: libraryName(caller.function) } : caller;
-  return wakeSourceText({ ...wake, caller: shown }, shownFile);
+  return wakeSourceText({ ...wake, caller: shown }, shownFile, waker);
 }

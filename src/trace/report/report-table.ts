@@ -2,10 +2,11 @@ import { shownPlaces } from '../../text/index.js';
 import type { Arc, Node } from '../events/arcs.js';
 import { INLINED_NOTE, LEFT_OUT_NOTE } from '../events/bounds.js';
 import { type Durations, powerOf } from '../events/durations.js';
+import { linesNames } from '../events/future-names.js';
 import { compare } from '../events/summary.js';
 import { boundText, hasRoom, type TableOptions, tableNotes, textTable, timeText } from '../events/text-table.js';
 import type { ReportRow } from './report.js';
-import { displayNames, namesOf, readable } from './summary-table.js';
+import { namesOf } from './summary-table.js';
 
 /** What a report can be sorted by, each with the most first; `name` by the alphabet. */
 export const sortKeys = ['total', 'self', 'calls', 'min', 'avg', 'p50', 'p95', 'p99', 'max', 'lost', 'name'] as const;
@@ -66,9 +67,11 @@ export function reportTable(rows: readonly ReportRow[], nameTitle: string, optio
   const fitting = tables.findLast(({ heads, lines }) => hasRoom(heads, lines, options, TEXT_WIDTH)) ?? tables[0];
   const shown = fitting?.lines ?? [];
   // Instances of one generic function or Future differ in their arguments.
-  const names = displayNames(shown.map(({ row: { name, instance = name } }) => [name, readable(instance)]));
-  const lines = shown.map(({ numbers, row: { file = null, line = null, inside } }, i) => {
-    return { numbers, name: shownPlaces(names[i] ?? ''), file, line, inside };
+  const named = ({ name: future, instance = future }: ReportRow) => ({ future, instance });
+  const nameOf = linesNames(shown.map(({ row }) => named(row)));
+  const lines = shown.map(({ numbers, row }) => {
+    const { file = null, line = null, inside } = row;
+    return { numbers, name: shownPlaces(nameOf(named(row))), file, line, inside };
   });
   const table = textTable(fitting?.heads ?? [], nameTitle, lines, options);
   const notes = [

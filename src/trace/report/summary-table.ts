@@ -1,6 +1,7 @@
 import { plural, visible } from '../../text/index.js';
 import { INLINED_NOTE, LEFT_OUT_NOTE } from '../events/bounds.js';
 import type { FunctionRow } from '../events/function-summary.js';
+import { futureNames, linesNames, type Named, readable } from '../events/future-names.js';
 import { compare, type SummaryRow } from '../events/summary.js';
 import type { TaskRow } from '../events/task-summary.js';
 import { boundText, type TableOptions, tableNotes, textTable, timeText, timeWithError } from '../events/text-table.js';
@@ -80,10 +81,10 @@ export function summaryTable(rows: readonly SummaryRow[], options: TableOptions)
     (a, b) => b.total_ns - a.total_ns || compare(a.future, b.future) || compare(a.instance, b.instance),
   );
   const columns = shownOf(futureColumns, rows);
-  const names = displayNames(sorted.map(({ future, instance }) => [future, readable(instance)]));
-  const lines = sorted.map((row, i) => ({
+  const nameOf = linesNames(sorted);
+  const lines = sorted.map((row) => ({
     numbers: columns.map(({ text }) => text(row)),
-    name: names[i] ?? '',
+    name: nameOf(row),
     file: row.file,
     line: row.line,
   }));
@@ -147,7 +148,7 @@ export function functionTable(rows: readonly FunctionRow[], options: TableOption
 }
 
 /** The short name of each row, or the long one if others have the same short one. */
-export function displayNames(names: readonly (readonly [short: string, long: string])[]): string[] {
+function displayNames(names: readonly (readonly [short: string, long: string])[]): string[] {
   const uses = new Map<string, Set<string>>();
   for (const [short, long] of names) uses.set(short, (uses.get(short) ?? new Set()).add(long));
   return names.map(([short, long]) => ((uses.get(short)?.size ?? 0) > 1 ? long : short));
@@ -161,11 +162,6 @@ export function namesOf<T extends { readonly name: string; readonly instance: st
   const long = ({ name, instance }: T): string => `${name.startsWith('poll ') ? 'poll ' : ''}${readable(instance)}`;
   const names = displayNames(each.map((one) => [one.name, long(one)]));
   return new Map(each.map((one, i) => [one, names[i] ?? one.name]));
-}
-
-/** An instance's type as in its source: `work::add<u8, work::leaf>`, without the compiler's names for states. */
-export function readable(instance: string): string {
-  return instance.replaceAll('::{async_fn_env#0}', '').replaceAll(/\{(async_\w+)_env#/g, '{$1#');
 }
 
 /** Numbers of a task. */
@@ -204,27 +200,28 @@ const mostNamed = 5;
 /**
  * The table of tasks for the user: one line each, the busiest first, and a line that says how many more there are. The
  * place is that of the await where the task waits, or waited last. `hidesDrops`: such a task may be dropped unseen.
- * Empty without tasks.
+ * `among`: the Futures that other tables name. Empty without tasks.
  */
 export function taskTable(
   rows: readonly TaskRow[],
   leftOut: number,
   options: TableOptions,
   hidesDrops: (row: TaskRow) => boolean = () => false,
+  among: Iterable<Named> = rows,
 ): string {
   if (rows.length === 0) return '';
   const sorted = [...rows].sort((a, b) => b.busy_ns - a.busy_ns || b.polls - a.polls || a.number - b.number);
   const columns = [...taskColumns, ...(rows.some(({ wakes }) => wakes !== null) ? wakeColumns : [])];
-  const { shown, more } = shownTasks(sorted);
-  const names = displayNames(shown.map(({ future, instance }) => [future, readable(instance)]));
+  const nameOf = futureNames(among);
+  const { shown, more } = shownTasks(sorted, nameOf);
   const facts = known.filter((fact) => rows.some((row) => row[fact] !== null));
-  const lines = shown.map((row, i) => ({
+  const lines = shown.map((row) => ({
     numbers: [
       String(row.number),
       ...facts.map((fact) => visible(String(row[fact] ?? '-'))),
       ...columns.map(({ text }) => text(row)),
     ],
-    name: names[i] ?? '',
+    name: nameOf(row),
     file: row.await?.file ?? null,
     line: row.await?.line ?? null,
     inside: row.await?.inside,
@@ -241,7 +238,10 @@ export function taskTable(
 }
 
 /** The busiest tasks, where there are many only some of each Future, and how many there are besides: `21 of a::b`. */
-function shownTasks(sorted: readonly TaskRow[]): {
+function shownTasks(
+  sorted: readonly TaskRow[],
+  nameOf: (row: TaskRow) => string,
+): {
   readonly shown: readonly TaskRow[];
   readonly more: readonly string[];
 } {
@@ -255,7 +255,7 @@ function shownTasks(sorted: readonly TaskRow[]): {
   const shown = sorted.filter(isShown).slice(0, mostRows);
   const rest = new Map<string, number>();
   const isThere = new Set(shown);
-  for (const row of sorted) if (!isThere.has(row)) rest.set(row.future, (rest.get(row.future) ?? 0) + 1);
+  for (const row of sorted) if (!isThere.has(row)) rest.set(nameOf(row), (rest.get(nameOf(row)) ?? 0) + 1);
   const more = [...rest].map(([future, count]) => `${count} of ${visible(future)}`);
   const named = more.slice(0, mostNamed);
   return { shown, more: more.length > named.length ? [...named, `${more.length - named.length} more Futures`] : named };

@@ -228,14 +228,13 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
       const hides = ({ instance }: TaskRow): boolean => hidden.has(instance);
       const shown = tasks.rows(wakesSeen(found, outcome), outcome.stopError);
       const summed = rows(outcome);
-      const note = shown.length === 0 ? '' : partsNote(parts(outcome));
-      const table = taskTable(shown, tasks.leftOut, options, hides) + note + noTaskNote(tasks.ofNoTask);
-      const elsewhere = summed.length > 0 ? '' : cratesNotProbedText(others);
+      const among = [...summed, ...shown];
+      const notes = (shown.length === 0 ? '' : partsNote(parts(outcome))) + noTaskNote(tasks.ofNoTask);
       const texts = [
         summaryTable(summed, options),
-        elsewhere,
-        table,
-        findingsText(findings(outcome), disturbed(outcome), isOwnTime(outcome)),
+        summed.length > 0 ? '' : cratesNotProbedText(others),
+        taskTable(shown, tasks.leftOut, options, hides, among) + notes,
+        findingsText(findings(outcome), disturbed(outcome), isOwnTime(outcome), among),
       ];
       return [...texts.filter((text) => text !== ''), coverageText(covered(outcome))];
     },

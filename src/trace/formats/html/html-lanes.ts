@@ -21,17 +21,18 @@ import type {
   Wake,
   WatchHit,
 } from '../../events/events.js';
+import { calledOf } from '../../events/future-names.js';
 import { type Process, type ProcessRef, processName, processText } from '../../events/processes.js';
 import {
   aboutText,
   accessText,
   actorText,
   argumentsText,
+  calledRoot,
   cancelText,
   gapText,
   placeHitText,
   resetText,
-  rootText,
   stackText,
   stateText,
   stuckText,
@@ -132,7 +133,7 @@ export class HtmlLanes extends TrackWriter<Lane> {
   lifeBegin(root: RootRef): void {
     const number = this.#numberOf(root);
     const about = root.about ? ` (${aboutText(root.about)})` : '';
-    const name = `${number > 0 ? `${number}: ` : ''}${rootText(root)}${about}`;
+    const name = `${number > 0 ? `${number}: ` : ''}${calledRoot(root)}${about}`;
     const process = this.#processOf(root.space);
     const lane = { number: this.#out.lane({ kind: 'task', name, process }), depth: 0 };
     this.#tasks.set(root, lane);
@@ -287,7 +288,7 @@ export class HtmlLanes extends TrackWriter<Lane> {
       return;
     }
     const { future, state, stack } = begin;
-    const what = this.#out.what(future, () => ({ ...future, name: future.future, kind: 'poll' }));
+    const what = this.#out.what(future, () => ({ ...future, name: calledOf(future), kind: 'poll' }));
     const before = ['state before', state && stateText(state), 'stack', stack && stackText(stack)];
     this.#add(what, at, [...after, ...before, 'hart', this.#hartOf(begin)]);
   }

@@ -5,6 +5,7 @@ import type { ProbeFact, RootRef, TraceEvent, TraceFacts, TraceInfo } from '../.
 import { type Finding, Findings } from '../../events/findings.js';
 import { findingText } from '../../events/findings-text.js';
 import { type FunctionRow, FunctionSummary } from '../../events/function-summary.js';
+import { futureNames, linesNames, type Named } from '../../events/future-names.js';
 import { Fold, tee } from '../../events/sinks.js';
 import { type StopError, Summary, type SummaryRow } from '../../events/summary.js';
 import { type TaskRow, TaskSummary } from '../../events/task-summary.js';
@@ -89,16 +90,22 @@ export class Tables extends Fold {
     const disturbance = disturbanceOf(facts);
     const certainty = { ...disturbance, isTimed: disturbance !== undefined };
     const findings = this.#findings.all(tasks, { ...certainty, seesWakes: false }, (root) => this.numberOf(root));
-    const rows = { futures: this.#futures.rows(error, leftOut), functions: this.#functions.rows(error, leftOut) };
+    const futures = this.#futures.rows(error, leftOut);
+    const [lineName, nameOf] = [linesNames(futures), futureNames([...futures, ...tasks])];
+    const named = <T extends Named>(row: T): T => ({ ...row, future: nameOf(row) });
+    const rows = {
+      futures: futures.map((row) => ({ ...row, future: lineName(row) })),
+      functions: this.#functions.rows(error, leftOut),
+    };
     const hidden = this.#findings.leftOut(certainty);
     const took = `${hidden} findings about long polls or waits are left out: tracing took time in them`;
     return {
       ...rows,
-      tasks,
+      tasks: tasks.map(named),
       waits: this.#waits
         .rows()
-        .map(({ at, wake: _, ...row }) => ({ ...row, file: at?.file, line: at?.line, inside: at?.inside })),
-      findings: findings.map((each) => ({ ...each, text: findingText(each) })),
+        .map(({ at, wake: _, waker: __, ...row }) => ({ ...row, file: at?.file, line: at?.line, inside: at?.inside })),
+      findings: findings.map((each) => ({ ...named(each), text: findingText(each) })),
       calls: stacksOf(this.#calls),
       awaits: stacksOf(this.#awaits),
       notes: [...this.#notes(facts, rows), ...(hidden > 0 ? [took] : [])],
