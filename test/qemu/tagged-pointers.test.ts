@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import t from 'tap';
 import { connect } from '../../src/rsp/index.js';
 import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
-import { variant } from '../support/long.js';
 import { symbolOf } from '../support/native.js';
 import { elfPath } from './guests/guests.js';
 
@@ -22,7 +21,7 @@ function withoutTags({ future, address, state, awaits }: Node): unknown {
   return [future, BigInt.asUintN(56, BigInt(address)), state, awaits.map(withoutTags)];
 }
 
-variant(t, 'a tag in each pointer to the heap', async (t) => {
+t.test('a tag in each pointer to the heap', async (t) => {
   const elf = elfPath('arm-o2');
   const qemu = frozenGuest(t, 'arm-o2', ['-icount', 'shift=0']);
   const session = await connect(qemu.socket, { waitMs: 60_000 });
