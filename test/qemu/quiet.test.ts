@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
+import { variant } from '../support/long.js';
 import { briefKernel } from '../support/tiny-kernels.js';
 
 interface Quiet {
@@ -49,7 +50,7 @@ for (const [arch, engine] of [
   });
 }
 
-t.test('a further program has a probe where the kernel loops', async (t) => {
+variant(t, 'a further program has a probe where the kernel loops', async (t) => {
   const { elf, command } = briefKernel(t, 'riscv64', { calls: 1000, wait: 2 ** 31 - 1 });
   const code = execFileSync('riscv64-linux-gnu-objdump', ['-d', '--disassemble=long', elf], { encoding: 'utf8' });
   // The loop jumps back to its begin.
