@@ -79,7 +79,7 @@ export {
   addedTable,
   boundTallies,
   countTable,
-  histogramText,
+  histogramTexts,
   type TallyRow,
   tallyJson,
 } from './report/tallies.js';

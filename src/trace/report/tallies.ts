@@ -119,8 +119,22 @@ function exact(sum: bigint): number | string {
 
 const barWidth = 40;
 
-/** For the user: one bar per power of two, from the lowest to the highest one that was seen. */
-export function histogramText({ function: { name }, calls, isBound, by, group }: TallyRow): string {
+/** For the user: a histogram a function. Instances that share a name have all of theirs, or else their addresses. */
+export function histogramTexts(rows: readonly TallyRow[]): string[] {
+  const counted = rows.filter(({ by }) => by && !by.added);
+  return counted.map((row) => {
+    const { name, instance, address } = row.function;
+    const others = counted.map((other) => other.function).filter((other) => other.address !== address);
+    if (!others.some((other) => other.name === name)) return histogramText(row, name);
+    return histogramText(
+      row,
+      others.some((other) => other.instance === instance) ? `${name} at ${hex(address)}` : instance,
+    );
+  });
+}
+
+/** One bar per power of two, from the lowest to the highest one that was seen. */
+function histogramText({ calls, isBound, by, group }: TallyRow, name: string): string {
   if (!by) return '';
   const first = by.counts.findIndex((count) => count > 0);
   if (first < 0) return textLines([`${name}, ${by.argument}: not called`]);

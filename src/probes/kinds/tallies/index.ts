@@ -2,7 +2,7 @@ import {
   addedJson,
   addedTable,
   countTable,
-  histogramText,
+  histogramTexts,
   type TableOptions,
   type TallyRow,
   tallyJson,
@@ -48,7 +48,7 @@ export const hist: TallyKind = tallyKind({
   help: "'hist(ARG):GLOB' counts by the size of an argument, of the result (hist(ret)) or by hist(duration)",
   argument: argumentOfHist,
   json: (tallies) => ({ histograms: tallyJson(tallies).histograms }),
-  tables: (tallies) => tallies.flatMap((row) => (row.by && !row.by.added ? [histogramText(row)] : [])),
+  tables: histogramTexts,
 });
 
 /** The sum of a number of each call: an argument, the result, or the time that it takes. */
