@@ -6,7 +6,11 @@ import { histogramTexts, type TallyRow } from '../../../src/trace/index.js';
 
 function row(key: number, name: string, instance = name): TallyRow {
   const by = { argument: 'duration in ns', counts: [0, key] };
-  return { function: { key, name, instance, address: addr(BigInt(0x1000 * key)) }, calls: key, by };
+  return {
+    function: { key, name, instance, address: addr(BigInt(0x1000 * key)), file: undefined, line: undefined },
+    calls: key,
+    by,
+  };
 }
 
 const headsOf = (...rows: TallyRow[]): string[] => histogramTexts(rows).map((text) => text.split(',')[0] ?? '');
