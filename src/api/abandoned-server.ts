@@ -24,8 +24,8 @@ export const markOfOurs = 'RSPTRACE_SERVER';
 const [established, listening] = ['01', '0A'];
 
 /**
- * The gdbserver that traces a process, if an rsptrace has started it that is gone: it stays without a client while its
- * supervisor, which may be gone too, has time to act.
+ * The gdbserver that traces a process, if an rsptrace has started it that is gone. It stays without a client for the
+ * time that a supervisor has to act.
  */
 export async function abandonedServer(pid: number): Promise<number | undefined> {
   for (const deadline = performance.now() + supervisorMs; ; await delay(lookMs)) {

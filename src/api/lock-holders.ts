@@ -6,8 +6,8 @@ import type { Frame, FrameVariables, SourceFrames } from '../target/unwind/index
 import type { Value } from '../values/index.js';
 
 /**
- * A guard of a lock that is in scope where a hart is, with a place in its debug info. It has been made, because its scope
- * begins behind that. That it was dropped before its scope's end, or moved elsewhere, no debug info says.
+ * A guard of a lock that is in scope where a hart is, with a place in its debug info. It has been made: its scope
+ * begins behind that. Whether it was dropped or moved before its scope's end no debug info says.
  */
 export interface LockGuard {
   readonly hart: number;

@@ -18,7 +18,7 @@ export interface WantedLock {
   readonly by: CodePlace['own'];
   /** What an interrupt has interrupted before: it may be the holder. */
   readonly interrupted: CodePlace['own'];
-  /** Guards of it that are in scope on the stacks of harts: who holds it, unless that was dropped before its scope's end. */
+  /** Guards of it in scope on harts' stacks: who holds it, if that was not dropped early. */
   readonly guards: readonly LockGuard[];
 }
 

@@ -53,7 +53,7 @@ import type { TrapModel } from './traps.js';
  * architecture's. `npm run imports` says which optional member has no line here.
  */
 export interface Architecture extends Identity, RegisterModel, CallingConvention, InstructionModel, Capabilities {
-  /** Bits of a pointer that say where it leads, the highest of which is repeated; those above may be a tag. Missing: all. */
+  /** Bits of a pointer that say where it leads: above the highest may be a tag. Missing: all. */
   readonly pointerBits?: number;
   /** Where QEMU loads the segment of a kernel's ELF with this physical address, if it is not there. */
   loadAddress?(physical: bigint): bigint;

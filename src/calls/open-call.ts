@@ -75,8 +75,8 @@ export function stackNumberOf(low: number, high: number): number {
 }
 
 /**
- * The stack pointer of a number. From 2^48 to below 2^52 it is in such a window: a canonical address there would be in
- * the lowest sixteenth of a user space of 57 bits, which has its stacks at the other end.
+ * The stack pointer of a number. From 2^48 to below 2^52 it is in such a window. A canonical address there would be low
+ * in a user space of 57 bits, which has its stacks at the other end.
  */
 export function stackPointerOf(number: number): Addr {
   const top = Math.floor(number / 2 ** 48);

@@ -183,8 +183,8 @@ function factsOf(run: Run, missing: number): RecordingFacts {
     ...(run.recordsClock === undefined ? {} : { recordsClock: run.recordsClock }),
     ...(rest === undefined || rest === 'tick' ? {} : { timesAtMost: rest.why }),
     ...(stopsBeside > 0 ? { stopsBeside } : {}),
-    ...(!engines.onlyStops && stopsBeside === 0 && tracers.counting.stoppedAt.length > 0
-      ? { stoppedAt: tracers.counting.stoppedAt.map(String) }
+    ...(!engines.onlyStops && stopsBeside === 0 && tracers.counting.stops.first.length > 0
+      ? { stoppedAt: tracers.counting.stops.first.map(String) }
       : {}),
     ...ringFacts(engines.results.all),
     ...(tracers.sampler ? { samples: tracers.sampler.facts } : {}),
@@ -225,7 +225,7 @@ function summarize(run: Run, { ram, ended, missing, unread, clock, stoodMs, host
     refusal: engines.refusal,
     ram,
     stopsBeside: engines.onlyStops ? undefined : engines.stopsBeside,
-    disturbance: { stoppedAt: tracers.counting.stoppedAt, ringWaitedNs },
+    disturbance: { stoppedAt: tracers.counting.stops.first, ringWaitedNs },
     stoodMs,
     ranMs: connection.ranNs / 1e6,
     standing: connection.session.standing,

@@ -62,7 +62,7 @@ export class Recovery {
         this.#stop(entry);
         break;
       case 'stood':
-        counting.stood(entry.time);
+        counting.stops.stood(entry.time);
         break;
       case 'left-out':
         this.#leftOut(entry.probes);
@@ -176,7 +176,7 @@ export class Recovery {
     if (entry === undefined) calls.finish();
     const { count: events } = counting;
     const facts = {
-      ...(entry ? factsOf(entry, counting.stoppedAt) : { probes: [], recording: killed(this.#records) }),
+      ...(entry ? factsOf(entry, counting.stops.first) : { probes: [], recording: killed(this.#records) }),
     };
     const ownTime = this.#understood?.own?.facts;
     const whole = { ...facts, ...(ownTime && { ownTime }), recording: { ...facts.recording, events } };

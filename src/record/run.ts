@@ -250,7 +250,7 @@ export class Run {
       resets: boot.resets,
       onStop: (time) => {
         log?.append({ type: 'stood', time });
-        tracers.counting.stood(time);
+        tracers.counting.stops.stood(time);
       },
       onFirstHit: (inUserMode) => boot.firstHit(inUserMode),
       observer: this.quiet ?? boot.tables,

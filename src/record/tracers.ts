@@ -7,7 +7,6 @@ import { stackBytes } from '../target/index.js';
 import { nameIn, programName } from '../target/stacks/index.js';
 import type { Hooked } from '../target/unwind/index.js';
 import {
-  type AnyEnd,
   EventsOfProgram,
   Filter,
   isEnd,
@@ -23,6 +22,7 @@ import type { HartNumbers } from './harts.js';
 import { type Program, samplesOf } from './program.js';
 import type { RecordOptions } from './recording.js';
 import { Sampler } from './sampler.js';
+import { StopTimes } from './stop-times.js';
 import type { Verified } from './verify.js';
 
 /** The tracers, which make events of hits, and the sink that takes the events. */
@@ -143,8 +143,7 @@ class CountingSink extends Filter {
   span = 0;
   /** Where nothing was recorded, in guest nanoseconds: because of `why`, or because the link was broken. */
   readonly gaps: { readonly from_ns: number; readonly to_ns: number; readonly why?: string }[] = [];
-  /** When a breakpoint has stopped the target, and when the next event was, in guest nanoseconds; the first of them. */
-  readonly stoppedAt: number[] = [];
+  readonly stops = new StopTimes(mostStops);
   onEvent: (count: number) => void = () => {};
   /** Called once, behind the first event. */
   onFirst: () => void = () => {};
@@ -152,10 +151,6 @@ class CountingSink extends Filter {
   onLast: () => void = () => {};
   #first: number | undefined;
   #begun = false;
-  /** Each stop of a breakpoint. */
-  readonly #stops: number[] = [];
-  /** The last stop, if no event has come since. */
-  #stood = Number.POSITIVE_INFINITY;
 
   constructor(sink: TraceSink, harts: HartNumbers) {
     super(sink);
@@ -179,27 +174,10 @@ class CountingSink extends Filter {
     const isFirst = this.#first === undefined;
     this.#first ??= time;
     this.span = time - this.#first;
-    if (time >= this.#stood) {
-      if (time > this.#stood) this.stoppedAt.push(time);
-      this.#stood = Number.POSITIVE_INFINITY;
-    }
-    this.sink.event(isEnd(event) && this.#isStopIn(event) ? { ...event, stopped: true } : event);
+    this.stops.event(time);
+    this.sink.event(isEnd(event) && this.stops.areIn(event.began, time) ? { ...event, stopped: true } : event);
     if (isFirst) this.onFirst();
     this.onEvent(this.count);
-  }
-
-  /** The target stands at a place of ours, at this time. */
-  stood(time: number): void {
-    this.#stops.push(time);
-    if (this.stoppedAt.length >= mostStops) return;
-    this.stoppedAt.push(time);
-    this.#stood = Math.min(this.#stood, time);
-  }
-
-  #isStopIn({ began, time }: AnyEnd): boolean {
-    // Of a call that ends now the last stops are those that may be in it.
-    const last = this.#stops.findLast((stop) => stop <= time);
-    return last !== undefined && last >= began;
   }
 
   override flush(): void {

@@ -75,7 +75,7 @@ export async function keepContents(
 /** Bytes of RAM that are read at once. */
 const searchedAtOnce = 64 * 2 ** 10;
 
-/** The offset of a byte that is not zero, or of a piece that cannot be read. `sample`: bytes that are read of a piece. */
+/** The offset of a byte that is not zero, or of a piece that cannot be read. `sample`: bytes read of a piece. */
 export async function firstUsed(
   { read }: Pick<RegionAccess, 'read'>,
   size: number,

@@ -37,8 +37,8 @@ const linux: LinuxModel = {
 };
 
 /**
- * QEMU's machines begin at the ELF's entry, or at the code before a Linux image (hw/arm/boot.c, do_cpu_reset). The first
- * processor begins alone, and starts the others by PSCI. A reset leaves 0 in registers, so a hart there has no stack.
+ * QEMU's machines begin at the ELF's entry, or at the code before a Linux image (hw/arm/boot.c, do_cpu_reset). The
+ * first processor starts the others by PSCI. A reset leaves 0 in registers, so a hart there has no stack.
  */
 const reset: ResetModel = {
   vectorAt: (pc) => ({ breakpoint: { type: 0, address: addr(pc), kind: 4 }, pc: addr(pc), isCertain: false }),

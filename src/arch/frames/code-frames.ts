@@ -126,7 +126,7 @@ interface FramesOf<I extends { readonly length: number }> extends Given {
   seekStackSwitches(code: Uint8Array): readonly number[];
 }
 
-/** Frames by code. A frame record is the return address right below the CFA, and the caller's frame pointer below it. */
+/** Frames by code. A frame record is the return address right below the CFA, and below it the caller's frame pointer. */
 export function codeFrames<I extends { readonly length: number }>(of: FramesOf<I>): CodeFrameModel {
   const { aboveFramePointer, decoder, mayReturnFromTrap, seekStackSwitches, ...given } = of;
   const { framePointer, stackPointer, returnAddress, cfaAtEntry } = given;

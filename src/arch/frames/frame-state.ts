@@ -149,9 +149,9 @@ function addressOf(key: number): Value {
 }
 
 /**
- * The state in which a trap enters a handler that is in this one where it returns from it; undefined if that is `entry`.
- * At a handler's entry all registers are still those of the interrupted code. One that frees more stack than it has taken
- * is the rest of a handler: a vector, which has room for few instructions, has taken the frame and jumped to it.
+ * The state in which a trap enters a handler that returns in this one; undefined if that is `entry`. At a handler's
+ * entry all registers are still those of the interrupted code. One that frees more stack than it has taken is the rest
+ * of a handler. A vector has room for few instructions: it has taken the frame and jumped there.
  */
 export function enteredBy(entry: FrameState, { values }: FrameState, stackPointer: number): FrameState | undefined {
   const stack = values[stackPointer];

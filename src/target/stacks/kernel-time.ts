@@ -4,7 +4,7 @@ import type { Hart } from '../../rsp/index.js';
 /** A stop costs a thread that waits in the kernel less than this: it wakes, stops, and waits again. In nanoseconds. */
 const LEAST_NS = 100_000;
 
-/** Which threads of a process of this machine run, before each interrupt: one that then stands in a system call ran there. */
+/** Which threads of a process run, before each interrupt. One that then stands in a system call ran there. */
 export class KernelTime {
   /** By thread: how long it has had a processor, in nanoseconds. */
   #had = new Map<string, number>();

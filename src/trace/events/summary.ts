@@ -129,8 +129,8 @@ export class Summary extends TimedFold {
   }
 
   /**
-   * A row a Future, in no particular order. `error`: what stops have left in the times.
-   * `leftOut`: the Futures of which a probe was left out. `isMixed`: some probes have stopped the target, and others not.
+   * A row a Future, in no particular order. `error`: what stops have left in the times. `leftOut`: the Futures of which
+   * a probe was left out. `isMixed`: some probes have stopped the target.
    */
   rows(stopError?: StopError, leftOut: ReadonlySet<string> = new Set(), isMixed = false): SummaryRow[] {
     const errorOf = errorsOf(stopError, isMixed, this.#tickNs);

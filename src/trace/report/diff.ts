@@ -31,7 +31,7 @@ export function changeOf({ before, after }: DiffRow): Change {
 
 type NameOf = (row: ReportRow) => string;
 
-/** What tells the Futures of two traces apart. */
+/** By what Futures of two traces are the same. */
 export function instancesOf(before: readonly ReportRow[], after: readonly ReportRow[]): NameOf {
   const named = ({ name: future, instance = future }: ReportRow): Named => ({ future, instance });
   const [one, other] = [before, after].map((rows) => linesNames(rows.map(named)));

@@ -132,7 +132,7 @@ function distance(offset: number): string {
 
 /**
  * The member of a type that has the name, around an offset: `proc[3].lock`. What it alone is wrapped in as a lock
- * stands for it: the `Mutex` around a `RawMutex`, but not one whose semaphore has a lock of its own. Undefined if there is none.
+ * stands for it: the `Mutex` around a `RawMutex`. One whose semaphore has a lock does not. Undefined if there is none.
  */
 function memberAt(shape: Shape, offset: number, type: string, depth = 0): Member | undefined {
   const own = { offset: 0, size: shape.size, path: '' };
