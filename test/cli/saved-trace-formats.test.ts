@@ -1,8 +1,10 @@
 // Filters, merges and formats of a saved trace, against uftrace's recording of the same program, DuckDB, and what the
 // trace's own JSON lines say.
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { DuckDBInstance } from '@duckdb/node-api';
 import t from 'tap';
 import { rsptrace } from '../support/command.js';
@@ -191,19 +193,22 @@ t.test("Firefox Profiler's own importer has every function's time", async (t) =>
     '../../.cache/npm/node_modules/@firefox-devtools/profiler-cli/dist/profiler-cli.js',
   );
   const env = { ...process.env, PROFILER_CLI_SESSION_DIR: join(folder, 'profiler') };
-  const ask = (...words: string[]): string =>
-    execFileSync(process.execPath, [cli, ...words], { env, encoding: 'utf8', timeout: 60_000 });
-  // It answers from a process that stays. A busy machine does not start one within the half second that it allows.
-  t.teardown(() => ask('stop', '--all'));
-  for (let tries = 1; ; tries++) {
-    try {
-      ask('load', path);
-      break;
-    } catch (error) {
-      if (tries === 20 || !/did not become ready/.test(String(error))) throw error;
+  // It answers from a process that stays. Its own `load` waits half a second for that, which a busy machine needs longer.
+  const daemon = spawn(process.execPath, [cli, '--daemon', path, '--session', 'own'], { env, stdio: 'ignore' });
+  const ended = once(daemon, 'exit');
+  t.teardown(() => daemon.kill() && ended);
+  const ask = async (): Promise<string> => {
+    for (;;) {
+      const answer = spawnSync(process.execPath, [cli, 'thread', 'functions', '--json', '--session', 'own'], {
+        env,
+        encoding: 'utf8',
+      });
+      if (answer.status === 0) return answer.stdout;
+      const code = await Promise.race([ended, setTimeout(200)]);
+      if (code !== undefined) throw new Error(`The profiler ended: ${answer.stderr}`);
     }
-  }
-  const { functions: found, totalFunctionCount: count } = JSON.parse(ask('thread', 'functions', '--json')) as Imported;
+  };
+  const { functions: found, totalFunctionCount: count } = JSON.parse(await ask()) as Imported;
   const wanted = await rows(trace);
   t.equal(count, wanted.length);
   const nanos = (millis: number): number => Math.round(millis * 1e6);
