@@ -31,7 +31,7 @@ export const LEFT_OUT_NOTE =
 
 /** The same where the compiler is the reason. */
 export const INLINED_NOTE =
-  '>= at least so many: the compiler inlined polls of this Future, and some of those leave no mark';
+  '>= at least so many: the compiler inlined polls of this Future, and some of those leave no mark, or none of their result';
 
 /** A sentence for people; undefined if no probe was left out. */
 export function leftOutText(probes: readonly ProbeFact[]): string | undefined {

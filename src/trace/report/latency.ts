@@ -11,7 +11,7 @@ import type {
   RootRef,
   TraceEvent,
 } from '../events/events.js';
-import { placeOf } from '../events/roots.js';
+import { isOfTask, placeOf } from '../events/roots.js';
 import type { Chosen } from '../events/selection.js';
 import { Fold } from '../events/sinks.js';
 import type { Row, Rows } from './rows.js';
@@ -22,6 +22,8 @@ interface Life {
   began: GuestNanos | undefined;
   /** In its polls so far. */
   busy: number;
+  /** Nothing has shown the result of its last poll. */
+  isUnknown: boolean;
 }
 
 /** A row a Future: how long it lived, from its first poll to its end. A request's life is that of its handler. */
@@ -30,6 +32,8 @@ export class Latency extends Fold {
   readonly #lives = new Map<FutureRef, AddressMap<Life>>();
   /** Those that are not over. */
   readonly #open = new Map<FutureRef, Set<Life>>();
+  /** Those with such a poll in a task's present poll, by name; undefined for two of one name. */
+  readonly #unknown = new Map<RootRef, Map<string, Life | undefined>>();
   readonly #chosen: Chosen | undefined;
 
   /** `chosen`: of these alone. */
@@ -58,20 +62,42 @@ export class Latency extends Fold {
     const isFirst = begin.state === undefined || begin.state.name === 'Unresumed';
     const before = this.#lifeOf(begin);
     // One written by hand has no state: it lives on until it is ready.
-    if (before !== undefined && (begin.state === undefined || !isFirst)) return;
+    if (before !== undefined && (begin.state === undefined || !isFirst)) {
+      // That may have been its last one, and this is the first one of the next life.
+      if (before.isUnknown && begin.state === undefined) this.#rows.unseen.add(begin.future);
+      return;
+    }
     if (before !== undefined) this.#over(begin, before, row);
     row.calls++;
-    const life: Life = { began: isFirst ? begin.time : undefined, busy: 0 };
+    const life: Life = { began: isFirst ? begin.time : undefined, busy: 0, isUnknown: false };
     madeOnce(this.#lives, begin.future, () => new AddressMap<Life>(16)).set(placeOfFuture(begin), life);
     madeOnce(this.#open, begin.future, () => new Set<Life>()).add(life);
   }
 
   #ends(end: PollEnd): void {
+    this.#settle(end);
     const life = this.#lifeOf(end);
     const row = life && this.#rowOf(end.future);
     if (life === undefined || row === undefined) return;
     life.busy += end.time - end.began;
+    life.isUnknown = end.result === 'unknown';
+    if (life.isUnknown) {
+      const unknown = madeOnce(this.#unknown, end.root, () => new Map<string, Life | undefined>());
+      unknown.set(end.future.future, unknown.has(end.future.future) ? undefined : life);
+    }
     if (end.result === 'ready' || end.result === 'panicked') this.#over(end, life, row, end.time);
+  }
+
+  /** A Future around one that is pending shows that it waits. A trace that was read back has names alone. */
+  #settle(end: PollEnd): void {
+    const unknown = this.#unknown.get(end.root);
+    if (unknown === undefined) return;
+    // What awaits another one has been polled, and is not over.
+    for (const { future, typeName } of end.result === 'pending' ? end.chain.slice(0, -1) : []) {
+      const life = unknown.get(future?.future ?? typeName);
+      if (life) life.isUnknown = false;
+    }
+    if (isOfTask(end)) this.#unknown.delete(end.root);
   }
 
   #loses(lost: PollLost): void {
@@ -117,6 +143,7 @@ export class Latency extends Fold {
     }
     this.#open.clear();
     this.#lives.clear();
+    this.#unknown.clear();
   }
 
   #lifeOf(of: OfFuture): Life | undefined {

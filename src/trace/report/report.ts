@@ -152,9 +152,12 @@ class Calls<K extends Key> extends TimedFold {
   readonly #subjects: Subjects<K>;
   readonly #labels = new HartLabels();
   readonly #rows: Rows;
+  /** The poll around one that is chosen need not be. */
+  readonly #isFiltered: boolean;
 
   constructor(rows: Rows, subjects: Subjects<K>, chosen: Chosen | undefined) {
     super(chosen);
+    this.#isFiltered = chosen !== undefined;
     this.#rows = rows;
     this.#subjects = subjects;
   }
@@ -196,12 +199,18 @@ class Calls<K extends Key> extends TimedFold {
     const { time, hart, root, future, address } = event;
     const begin = { type: 'poll-begin', time, hart, root, future, address, state: undefined, depth: 0 } as const;
     const key = this.#subjects.of(begin);
-    if (key !== undefined) this.#rows.unseen.add(key);
+    // It lies in a poll of the Future around it, so a task's or a hart's outermost are all seen.
+    if (key !== undefined && this.#countsDerived(begin)) this.#rows.unseen.add(key);
   }
 
   #rowOf(begin: AnyBegin): Row | undefined {
     const key = this.#subjects.of(begin);
     return key === undefined ? undefined : this.#rows.of(key, () => this.#subjects.describe(key, this.#labels));
+  }
+
+  #countsDerived(begin: AnyBegin): boolean {
+    const { counts, isOutermost } = this.#subjects;
+    return isOutermost ? this.#isFiltered : (counts?.(begin) ?? true);
   }
 
   #counts(begin: AnyBegin): boolean {

@@ -3,8 +3,15 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import t from 'tap';
 import { addr } from '../../../src/base/addr.js';
-import { type ReportRow, reportBy, reportTable, type StateRef, type TraceEvent } from '../../../src/trace/index.js';
-import { futures, linked, nanos, stories, suspend0, tell, unresumed } from '../stories.js';
+import {
+  type AwaitLink,
+  type ReportRow,
+  reportBy,
+  reportTable,
+  type StateRef,
+  type TraceEvent,
+} from '../../../src/trace/index.js';
+import { futures, link, linked, nanos, stories, suspend0, suspend1, tell, unresumed } from '../stories.js';
 
 const [a] = futures;
 const root = { key: 1, future: a, address: addr(0x1000n) };
@@ -51,6 +58,38 @@ t.test('the next one at the same place, one that was dropped, and one that still
 
 t.test('one whose first poll was before the trace has no time', async (t) => {
   t.match(rowsOf([begin(0, suspend0), end(10, 0, 'ready')]), [{ calls: 1, lost: 1, total: 0 }]);
+});
+
+t.test('of one without states, a poll whose result is not known may have been the last of a life', async (t) => {
+  const unknown = (time: number, began: number): TraceEvent =>
+    ({ ...end(time, began, 'ready'), result: 'unknown' }) as TraceEvent;
+  const [first] = rowsOf([begin(0, undefined), unknown(10, 0)]);
+  t.match(first, { calls: 1, bound: undefined });
+  const [again] = rowsOf([begin(0, undefined), unknown(10, 0), begin(20, undefined), unknown(30, 20)]);
+  t.match(again, { calls: 1, bound: 'inlined' });
+  const [pending] = rowsOf([begin(0, undefined), end(10, 0, 'pending'), begin(20, undefined), unknown(30, 20)]);
+  t.match(pending, { calls: 1, bound: undefined });
+});
+
+t.test('the Future around one that awaits shows that its poll was not the last', async (t) => {
+  const [outer, inner, innermost] = futures;
+  const task = { key: 1, future: outer, address: addr(0x1000n) };
+  const around = { ...at, root: task };
+  const inside = { ...around, future: inner, address: addr(0x1010n), depth: 1 };
+  const poll = (time: number, chain: readonly AwaitLink[]): TraceEvent[] => [
+    begin(time, suspend0, around),
+    begin(time + 1, undefined, inside),
+    { ...end(time + 8, time + 1, 'pending', inside), result: 'unknown' } as TraceEvent,
+    { ...end(time + 9, time, 'pending', around), chain } as TraceEvent,
+  ];
+  const boundOf = (chain: readonly AwaitLink[]): unknown => {
+    const rows = rowsOf([...poll(0, chain), ...poll(20, chain)]);
+    return rows.find(({ name }) => name === inner.future)?.bound;
+  };
+  // As a trace that was read back has them: without addresses.
+  t.equal(boundOf([link(undefined, inner.future, suspend1), link(innermost, innermost.future, undefined)]), undefined);
+  t.equal(boundOf([link(undefined, inner.future, suspend1)]), 'inlined');
+  t.equal(boundOf([]), 'inlined');
 });
 
 t.test('in any story each life is counted once, and is its polls and its waits', () => {

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { addr } from '../../../src/base/addr.js';
 import {
+  type Grouping,
   openTrace,
   type ReportRow,
   reportBy,
@@ -11,7 +12,7 @@ import {
   type TraceEvent,
 } from '../../../src/trace/index.js';
 import { rsptrace, scratchFolder } from '../../support/command.js';
-import { linked, nanos, tell } from '../stories.js';
+import { futures, linked, nanos, tell } from '../stories.js';
 
 const instances = ['w::W<blk>', 'w::W<net>', 'w::alone'];
 const generic = instances.flatMap((instance, i): TraceEvent[] => {
@@ -66,3 +67,27 @@ t.test('and so they are in a graph', async (t) => {
   const { graph } = JSON.parse(json) as { graph: readonly { readonly instance: string }[] };
   t.same(graph.map(({ instance }) => instance).sort(), instances);
 });
+
+t.test(
+  "polls that were derived make a Future's number a lower bound, and not its task's, nor its hart's",
+  async (t) => {
+    const [outer, inner] = futures;
+    const root = { key: 1, future: outer, address: addr(0x1000n) };
+    const of = { hart: 0, root, future: outer, address: root.address, depth: 0 } as const;
+    const state = undefined;
+    const events: TraceEvent[] = [
+      { type: 'poll-begin', ...of, time: nanos(0), state },
+      {
+        ...{ type: 'derived-poll', hart: 0, root, future: inner, address: addr(0x1010n) },
+        ...{ time: nanos(5), result: 'pending', state },
+      },
+      { type: 'poll-end', ...of, time: nanos(5), began: nanos(0), result: 'pending', state, chain: [] },
+    ];
+    const boundsBy = (by: Grouping): object[] => {
+      const report = reportBy(by);
+      tell(report, linked(events));
+      return report.rows().map(({ calls, bound }) => ({ calls, bound }));
+    };
+    for (const by of ['task', 'hart', 'thread'] as const) t.same(boundsBy(by), [{ calls: 1, bound: undefined }], by);
+  },
+);
