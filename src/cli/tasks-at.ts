@@ -14,7 +14,16 @@ import {
   treeLines,
   wholeTree,
 } from '../text/index.js';
-import { type AwaitAt, type Moment, rootText, type TaskAt, TasksAt, timeText } from '../trace/index.js';
+import {
+  type AwaitAt,
+  calledOf,
+  isPointer,
+  type Moment,
+  rootText,
+  type TaskAt,
+  TasksAt,
+  timeText,
+} from '../trace/index.js';
 import { note } from './failure.js';
 import type { TasksArguments } from './options/target.js';
 import { headJson, noMatch, readSaved } from './saved-trace.js';
@@ -100,7 +109,7 @@ function innermost(tree: readonly AwaitAt[]): AwaitAt | undefined {
 }
 
 /** Of a task whose own Future was not traced. */
-const aside = { instance: '', address: undefined, state: undefined, isOpen: false };
+const aside = { address: undefined, state: undefined, isOpen: false };
 
 /** Where what is awaited is declared is not in a trace. */
 function codeOf(node: AwaitAt, task: AwaitAt, { file }: TaskAt['root']['future']): NodeCode {
@@ -114,8 +123,15 @@ const PLACE_SHARE = 4;
 function branchOf({ root, tree }: TaskAt, isFull: boolean): Branch<AwaitAt> {
   const [only, ...more] = tree;
   const isOwn = more.length === 0 && only?.address === root.address && only.name === root.future.future;
-  const node = isOwn && only ? only : { ...aside, name: root.future.future, awaits: tree };
-  return isFull ? wholeTree<AwaitAt>(node) : ownTree<AwaitAt>(node, (each) => codeOf(each, node, root.future));
+  const { future: name, instance } = root.future;
+  const node = isOwn && only ? only : { ...aside, name, instance, awaits: tree };
+  return isFull ? wholeTree<AwaitAt>(node) : ownTree(targetOf(node), (each) => codeOf(each, node, root.future));
+}
+
+/** What only forwards polls leads to what it points to. */
+function targetOf(node: AwaitAt): AwaitAt {
+  const [only, ...more] = node.awaits;
+  return only && more.length === 0 && isPointer(node) ? targetOf(only) : node;
 }
 
 function taskLines(task: TaskAt, branch: Branch<AwaitAt>, { time: at, labels }: TasksAt): string[] {
@@ -126,10 +142,15 @@ function taskLines(task: TaskAt, branch: Branch<AwaitAt>, { time: at, labels }: 
   const wake = woken === undefined ? '' : `, woken ${timeText(at - woken.time)} ago`;
   const facts = `  [${what} ${timeText(at - since)}, ${plural(polls, 'poll')}${wake}]`;
   const textOf = (each: Branch<AwaitAt>): NodeText => {
-    const { name, address, isOpen } =
-      each === branch ? { ...root, name: root.future.future, isOpen: false } : each.node;
+    const { name: future, instance } = each.node;
+    const { address, isOpen } = each === branch ? { ...root, isOpen: false } : each.node;
     const after = `${placeOf(each, width)}${address === undefined ? '' : `  @${hex(address)}`}`;
-    return { name, after, facts: each === branch ? facts : '', end: isOpen ? '  (being polled)' : '' };
+    return {
+      name: calledOf({ future, instance }),
+      after,
+      facts: each === branch ? facts : '',
+      end: isOpen ? '  (being polled)' : '',
+    };
   };
   return treeLines(branch, textOf, width);
 }

@@ -6,6 +6,7 @@ import {
   ownFuture,
   placeOfWait,
   type Task,
+  targetOf,
   taskName,
   type Wait,
   waitText,
@@ -16,7 +17,7 @@ import { alike, waitersText } from './tasks-alike.js';
 
 /** What is shown of the tree of a task. */
 export function branchOf(task: AwaitNode, isFull = false): Branch<AwaitNode> {
-  return isFull ? wholeTree(task) : ownTree(task, codeOf);
+  return isFull ? wholeTree(task) : ownTree(targetOf(task), codeOf);
 }
 
 function codeOf({ future, typeName, state }: AwaitNode): NodeCode {

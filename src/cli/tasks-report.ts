@@ -2,6 +2,7 @@ import type { FoundTasks, WantedLock } from '../api/index.js';
 import {
   type AwaitNode,
   BLOCK_ON,
+  calledNode,
   type Deadlock,
   type Fate,
   type FutureFields,
@@ -140,12 +141,19 @@ async function branchShown(
   await read(branch);
   const textOf = (each: Branch<AwaitNode>, isAny = false): NodeText => {
     const { node } = each;
-    const thread = node === task ? found.blockedIn(node) : undefined;
+    const isTask = each === branch;
+    const thread = isTask ? found.blockedIn(task) : undefined;
     const all = leavesOf(each).flatMap((leaf) => waitsAt.get(leaf) ?? []);
     const waits = isAny ? all.map((wait) => (wait.kind === 'timer' ? { ...wait, detail: undefined } : wait)) : all;
     return {
-      ...nodeText(each, isAny ? { width: Number.POSITIVE_INFINITY, at: '' } : { width, at: `  @${hex(node.address)}` }),
-      facts: node === task ? factsText(task, isAny ? ['id'] : []) : '',
+      ...nodeText(
+        each,
+        isAny
+          ? { width: Number.POSITIVE_INFINITY, at: '' }
+          : { width, at: `  @${hex((isTask ? task : node).address)}` },
+      ),
+      ...(isTask ? { before: '' } : {}),
+      facts: isTask ? factsText(task, isAny ? ['id'] : []) : '',
       end: found.isRunning(node) ? '  (being polled)' : '',
       holds: (locals.get(node) ?? []).map(localText),
       below: [...(thread ? [threadText(thread)] : []), ...waits.map(waitText)],
@@ -191,8 +199,8 @@ const FATES: readonly (readonly [Fate, string])[] = [
 function othersText(others: readonly Task[]): string[] {
   return FATES.flatMap(([fate, meaning]) => {
     const counts = new Map<string, number>();
-    for (const { future, typeName } of others.filter((each) => each.fate === fate)) {
-      const name = future?.future ?? typeName;
+    for (const each of others.filter((other) => other.fate === fate)) {
+      const name = calledNode(each);
       counts.set(name, (counts.get(name) ?? 0) + 1);
     }
     if (counts.size === 0) return [];
@@ -216,7 +224,7 @@ function nodeText(
   { node, inside, isDirect, isOwn }: Branch<AwaitNode>,
   { width, at: address }: { readonly width: number; readonly at: string },
 ): NodeText {
-  const { future, typeName, state, path, maybe, cut } = node;
+  const { future, state, path, maybe, cut } = node;
   const before = path === '' || path === '__awaitee' || !isDirect ? '' : `${path}: `;
   // A macro's await lies in the macro's file.
   const macro = isOwn && future?.file !== undefined ? macroOf(state?.file) : undefined;
@@ -225,7 +233,7 @@ function nodeText(
   const what = macro === undefined ? inside : `, in ${libraryName(macro)}`;
   const at = state === undefined ? '' : `  ${state.name}${place}${what}`;
   const notes = `${maybe ? '  (may have been moved)' : ''}${cut === undefined ? '' : `  (${cut})`}`;
-  return { before, name: future?.future ?? typeName, after: `${at}${address}${notes}` };
+  return { before, name: calledNode(node), after: `${at}${address}${notes}` };
 }
 
 function localText({ name, value }: FutureLocal): string {

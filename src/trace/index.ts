@@ -19,7 +19,7 @@ export * from './events/events.js';
 export { type Finding, type FindingKind, Findings } from './events/findings.js';
 export { findingsText, findingText, NearlyLong } from './events/findings-text.js';
 export { type FunctionRow, FunctionSummary, functionJson } from './events/function-summary.js';
-export { calledOf } from './events/future-names.js';
+export { calledOf, isPointer } from './events/future-names.js';
 export { HartLabels, hartWord } from './events/hart-labels.js';
 export { isSuspended } from './events/late-results.js';
 export { type LockUse, lockArguments, lockRef, lockText, releaseName } from './events/lock-events.js';

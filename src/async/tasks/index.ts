@@ -13,12 +13,14 @@ export { type AddressRange, merged, type Snapshot, takeSnapshot } from './snapsh
 export { taskPlaces } from './task-places.js';
 export {
   awaitOf,
+  calledNode,
   ITSELF,
   KINDS,
   ownFuture,
   placeOf,
   placeOfWait,
   stuckTasks,
+  targetOf,
   taskName,
   waitText,
   whatText,

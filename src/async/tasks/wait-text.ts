@@ -1,5 +1,6 @@
 import { hex } from '../../base/addr.js';
 import { ownFiles, plural, shownPlace } from '../../text/index.js';
+import { calledOf, isPointer } from '../../trace/index.js';
 import type { StuckTask } from '../futures/index.js';
 import type { AwaitNode } from './await-tree.js';
 import { BLOCK_ON, type Task, type Tasks } from './find-tasks.js';
@@ -89,11 +90,22 @@ export function taskName(task: Task, place = placeOf(task)): string {
   return `${what} (${words.join(', ')})`;
 }
 
+/** What a Future is called, for people. */
+export function calledNode({ future, typeName }: AwaitNode): string {
+  return future ? calledOf(future) : typeName;
+}
+
+/** What only forwards polls leads to what it points to. */
+export function targetOf<T extends AwaitNode>(node: T): AwaitNode {
+  const [only, ...more] = node.awaits;
+  return only && more.length === 0 && node.future && isPointer(node.future) ? targetOf(only) : node;
+}
+
 /** The name of its first Future in the program's own code. */
 export function ownFuture(task: AwaitNode): string {
   const { chain, isOwn } = ownCode(task);
   const own = chain.find(({ future }) => isOwn(future?.file)) ?? task;
-  return own.future?.future ?? own.typeName;
+  return calledNode(own);
 }
 
 /** Where it waits in the program's own code: the innermost await there. */

@@ -1,6 +1,6 @@
 // The pages of `rsptrace top --polls`, as lines of text.
 import { clipEnd, plural, shownPlace, visible, wrapped } from '../../text/index.js';
-import { timeText } from '../../trace/index.js';
+import { calledOf, timeText } from '../../trace/index.js';
 import type { Content, Item } from './app.js';
 import type { PollsRow, PollsWindow } from './live-polls.js';
 import { keysHelp } from './pages.js';
@@ -60,8 +60,8 @@ function idOf({ id, number }: PollsRow): string {
   return String(id ?? `#${number}`);
 }
 
-function nameOf({ name, future }: PollsRow): string {
-  return name ?? future;
+function nameOf(row: PollsRow): string {
+  return row.name ?? calledOf(row);
 }
 
 function placeOf({ await: at }: PollsRow): string {
