@@ -31,20 +31,15 @@ function at(place: { file: string | undefined; line: number | undefined }): stri
   return text === undefined ? '' : ` at ${text}`;
 }
 
-/** A task's name for people: {@link rootText} with what its Future is called. */
-export function calledRoot(root: RootRef): string {
-  return rootText({ ...root, future: { ...root.future, future: calledOf(root.future) } });
-}
-
 /**
  * A task's name in a trace: `labkern::work::chain_task @0x80412340`, or `.. of space 0x80254000 @0x80412340`. A part of
  * one that is not known: `part of a task: labkern::work::level3 @0x80412360`.
  */
 export function rootText(root: RootRef): string {
-  return `${root.isPart ? 'part of a task: ' : ''}${root.future.future}${spaceText(root)} @${hex(root.address)}`;
+  return `${root.isPart ? 'part of a task: ' : ''}${calledOf(root.future)}${spaceText(root)} @${hex(root.address)}`;
 }
 
-/** The name of a task's Future, its space and its address: {@link rootText} backwards. */
+/** What a task's Future is called, its space and its address: {@link rootText} backwards. */
 export function rootOf(text: string): (Pick<RootRef, 'address' | 'space' | 'isPart'> & { name: string }) | undefined {
   const [, part, name, space, address] =
     /^(part of a task: )?(.*?)(?: of space (0x[\da-f]{1,16}))? @(0x[\da-f]{1,16})$/s.exec(text) ?? [];
@@ -146,13 +141,13 @@ export function wakeSourceText(
 /** `labkern::work::loser @0x80412340 was dropped at src/work.rs:3, by labkern::work::selector @0x80412300`. */
 export function cancelText(event: Cancelled): string {
   const { future, address, state } = event;
-  return `${future.future} @${hex(address)} was dropped${state ? at(state) : ''} ${howDropped(event)}`;
+  return `${calledOf(future)} @${hex(address)} was dropped${state ? at(state) : ''} ${howDropped(event)}`;
 }
 
 /** `labkern::work::payer @0x80412340 is in a deadlock at src/work.rs:51: it waits for Mutex .., held by task 3`. */
 export function stuckText(event: Stuck): string {
   const { future, address, why, wait } = event;
-  return `${future.future} @${hex(address)} ${stuckWords[why]}${at(event)}: it ${wait}`;
+  return `${calledOf(future)} @${hex(address)} ${stuckWords[why]}${at(event)}: it ${wait}`;
 }
 
 const stuckWords = {

@@ -13,6 +13,7 @@ import type {
   Stuck,
   TraceEvent,
 } from '../events/events.js';
+import { calledOf } from '../events/future-names.js';
 import { isBegin, isEnd, OpenCalls, type Track } from '../events/open-calls.js';
 import { Fold } from '../events/sinks.js';
 import {
@@ -168,16 +169,16 @@ export function callName(event: AnyBegin | AnyEnd): Uint8Array {
   const what = 'function' in event ? event.function : event.future;
   return (
     names.get(what) ??
-    madeOnce(names, what, () => encoded(visible('future' in what ? `poll ${what.future}` : what.name)))
+    madeOnce(names, what, () => encoded(visible('future' in what ? `poll ${calledOf(what)}` : what.name)))
   );
 }
 
 function noteText(event: Exclude<TraceEvent, AnyBegin | AnyEnd | AboutAll>): string {
   switch (event.type) {
     case 'derived-poll':
-      return `poll ${event.future.future} = ${event.result} (derived)`;
+      return `poll ${calledOf(event.future)} = ${event.result} (derived)`;
     case 'state':
-      return `${event.future.future}: ${event.to === undefined ? 'unknown state' : stateText(event.to)}`;
+      return `${calledOf(event.future)}: ${event.to === undefined ? 'unknown state' : stateText(event.to)}`;
     case 'watch':
       return `${event.watch.name}: ${accessText(event)}, by ${actorText(event)}`;
     case 'place':

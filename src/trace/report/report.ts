@@ -23,7 +23,7 @@ import { Processes, processText, spaceOf } from '../events/processes.js';
 import { isOfTask } from '../events/roots.js';
 import type { Chosen } from '../events/selection.js';
 import { onEvents, tee } from '../events/sinks.js';
-import { calledRoot, threadText } from '../events/text.js';
+import { rootText, threadText } from '../events/text.js';
 import { Lanes } from '../formats/lanes.js';
 import { Latency } from './latency.js';
 import { type About, type Key, Report, type Row, Rows } from './rows.js';
@@ -73,7 +73,7 @@ const tasks: Subjects<RootRef> = {
   // A poll of the task itself, not of what it awaits.
   counts: (begin) => begin.type === 'poll-begin' && isOfTask(begin),
   describe: (root, labels) => {
-    return { ...futures.describe(root.future, labels), name: calledRoot(root), address: hex(root.address) };
+    return { ...futures.describe(root.future, labels), name: rootText(root), address: hex(root.address) };
   },
 };
 

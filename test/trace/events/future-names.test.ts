@@ -1,8 +1,20 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import t from 'tap';
 import { addr } from '../../../src/base/addr.js';
 import { calledOf, futureNames, linesNames } from '../../../src/trace/events/future-names.js';
-import { diffRows, findingsText, instancesOf, OffCpu, reportBy, type TraceEvent } from '../../../src/trace/index.js';
+import {
+  diffRows,
+  findingsText,
+  instancesOf,
+  OffCpu,
+  openTrace,
+  readTrace,
+  reportBy,
+  type TraceEvent,
+} from '../../../src/trace/index.js';
 import { future, linked, nanos, suspend0, tell } from '../stories.js';
+import { decode, folder, parse, readBack, write } from '../written.js';
 
 const pinned = (target: string) => `core::pin::Pin<alloc::boxed::Box<${target}, alloc::alloc::Global>>`;
 const pin = (target: string) => ({ future: 'core::pin::Pin', instance: pinned(target) });
@@ -109,4 +121,26 @@ t.test("a library's task is called by the program's own Future in it, also where
     { task: 'shop::auditor', wokenBy: 'shop::buy in wake_all at src/list.rs:71', waker: 'shop::buy' },
     { task: 'shop::buy', wokenBy: '[still waiting at the end]' },
   ]);
+});
+
+t.test('timelines call a boxed task as tables do, and a trace that is read back keeps its type', async (t) => {
+  const boxed = future(0, 'core::pin::Pin', 1, pinned('shop::buy::{async_fn_env#0}'));
+  const events = pollsOf(boxed, 1, 10);
+  const page = JSON.stringify(parse(write('boxed.json', events)));
+  t.match(page, '"name":"shop::buy @0x1100"');
+  t.match(page, '"name":"shop::buy","');
+  t.notMatch(page, /"core::pin::Pin(?!<)/);
+  const bytes = write('boxed.pftrace', events);
+  const tracks = decode(bytes).map((packet) => JSON.stringify(packet));
+  t.ok(tracks.some((text) => text.includes('shop::buy @0x1100')));
+  const [begin] = await readBack('boxed.pftrace');
+  const { future: name, instance } = boxed;
+  t.match(begin, {
+    type: 'poll-begin',
+    future: { future: name, instance },
+    root: { future: { future: name, instance } },
+  });
+  await readTrace(join(folder, 'boxed.pftrace'), openTrace(join(folder, 'again.pftrace'), { force: true }));
+  t.ok(readFileSync(join(folder, 'again.pftrace')).equals(bytes));
+  t.match(write('boxed.txt', events).toString(), / poll shop::buy = ready/);
 });

@@ -1,6 +1,8 @@
 // What events of Chrome's trace format have: fields, and times of slices.
+
 import { hex } from '../../../base/addr.js';
 import type { AnyBegin, Cancelled, FunctionRef, FutureRef, GuestNanos, Wake, WatchHit } from '../../events/events.js';
+import { calledOf } from '../../events/future-names.js';
 import { actorText, placeText, rootText, stackText } from '../../events/text.js';
 import { encoded, json, quote } from '../text-lines.js';
 
@@ -38,7 +40,7 @@ export function commonPiece(begin: AnyBegin): Uint8Array {
   const at = placeText(what);
   const text =
     'future' in what
-      ? named({ category: 'poll', name: what.future, args: { future: instance, at } })
+      ? named({ category: 'poll', name: calledOf(what), args: { future: instance, at } })
       : named({
           category: 'call',
           name: what.name,

@@ -17,6 +17,7 @@
  * before its end (cat `detail`). It sorts begins and ends by time, apart from each other. So no two B and E of a
  * track have one time: picoseconds, below the clock's resolution, keep their order (`SliceTimes`).
  */
+
 import { type Addr, hex } from '../../../base/addr.js';
 import { startOf } from '../../../base/file-bytes.js';
 import { chainText } from '../../events/await-ways.js';
@@ -44,6 +45,7 @@ import {
   type Wake,
   type WatchHit,
 } from '../../events/events.js';
+import { calledOf } from '../../events/future-names.js';
 import type { Track } from '../../events/open-calls.js';
 import { type Process, type ProcessRef, processName } from '../../events/processes.js';
 import {
@@ -141,7 +143,7 @@ class ChromeWriter implements LaneWriter {
 
   rootEnter(event: PollBegin): void {
     const { root, future, address, state, stack } = event;
-    this.#async('b', root, event, future.future, {
+    this.#async('b', root, event, calledOf(future), {
       future: future.instance,
       address: hex(address),
       at: placeText(future),
@@ -152,7 +154,7 @@ class ChromeWriter implements LaneWriter {
 
   rootLeave(begin: PollBegin, time: GuestNanos, end: PollEnd | undefined): void {
     const { root, future, hart } = begin;
-    this.#async('e', root, { hart, time }, future.future, this.#endArgs(end));
+    this.#async('e', root, { hart, time }, calledOf(future), this.#endArgs(end));
   }
 
   enter(begin: AnyBegin): void {
@@ -191,7 +193,7 @@ class ChromeWriter implements LaneWriter {
       this.#out.onTrack(tidOf(event), event.time, named({ category: 'call', name: event.function.name, args }));
       return;
     }
-    const name = event.future.future;
+    const name = calledOf(event.future);
     const args = this.#endArgs(event.type === 'poll-end' ? event : undefined);
     this.#async('n', event.root, event, name, args);
     this.#out.onTrack(tidOf(event), event.time, named({ category: 'poll', name, args }));
@@ -228,7 +230,7 @@ class ChromeWriter implements LaneWriter {
 
   state(event: StateChange): void {
     const { future, from, to, derived } = event;
-    this.#ofFuture(event, `${future.future}: ${to?.name ?? 'unknown state'}`, {
+    this.#ofFuture(event, `${calledOf(future)}: ${to?.name ?? 'unknown state'}`, {
       state_before: from && stateText(from),
       state_after: to && stateText(to),
       derived,
@@ -237,7 +239,7 @@ class ChromeWriter implements LaneWriter {
 
   derived(event: DerivedPoll): void {
     const { result, state, future } = event;
-    this.#ofFuture(event, future.future, { result, state_after: state && stateText(state), derived: true });
+    this.#ofFuture(event, calledOf(future), { result, state_after: state && stateText(state), derived: true });
   }
 
   watch(event: WatchHit): void {

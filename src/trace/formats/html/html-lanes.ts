@@ -28,11 +28,11 @@ import {
   accessText,
   actorText,
   argumentsText,
-  calledRoot,
   cancelText,
   gapText,
   placeHitText,
   resetText,
+  rootText,
   stackText,
   stateText,
   stuckText,
@@ -133,7 +133,7 @@ export class HtmlLanes extends TrackWriter<Lane> {
   lifeBegin(root: RootRef): void {
     const number = this.#numberOf(root);
     const about = root.about ? ` (${aboutText(root.about)})` : '';
-    const name = `${number > 0 ? `${number}: ` : ''}${calledRoot(root)}${about}`;
+    const name = `${number > 0 ? `${number}: ` : ''}${rootText(root)}${about}`;
     const process = this.#processOf(root.space);
     const lane = { number: this.#out.lane({ kind: 'task', name, process }), depth: 0 };
     this.#tasks.set(root, lane);
@@ -179,7 +179,7 @@ export class HtmlLanes extends TrackWriter<Lane> {
   }
 
   orphan(event: AnyEnd): void {
-    const name = 'function' in event ? event.function.name : `poll ${event.future.future}`;
+    const name = 'function' in event ? event.function.name : `poll ${calledOf(event.future)}`;
     const task = 'root' in event ? this.#taskOf(event.root) : 0;
     const at = { end: event.time, lane: this.trackOf(event).number + 1, task };
     this.#mark('mark', 'end of what began unseen', at, ['of', name, ...('result' in event ? this.#after(event) : [])]);

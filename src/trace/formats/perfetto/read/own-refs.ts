@@ -1,6 +1,7 @@
 import { type Addr, addr } from '../../../../base/addr.js';
 import { inSpace } from '../../../../base/address-map.js';
 import type { FunctionRef, FutureRef, RootRef, StackEntry, StateRef } from '../../../events/events.js';
+import { calledOf } from '../../../events/future-names.js';
 import { placeOf } from '../../../events/roots.js';
 import { aboutOf, rootOf } from '../../../events/text.js';
 import type { TrackDescriptor } from './descriptors.js';
@@ -34,7 +35,8 @@ export class OwnRefs extends Refs {
   futureOf(event: TrackEvent, place?: TrackEvent['place'], name = event.name): FutureRef {
     const { notes } = event;
     const hidden = { polls: notes[NOTE.inlined_polls] === true, drops: notes[NOTE.hides_drops] === true };
-    return this.future(name, textNote(event, NOTE.instance), place, hidden);
+    // Of what only forwards polls the event's name is that of what it points to.
+    return this.future(textNote(event, NOTE.future) ?? name, textNote(event, NOTE.instance), place, hidden);
   }
 
   stateOf(event: TrackEvent, note: number): StateRef | undefined {
@@ -87,9 +89,9 @@ export class OwnRefs extends Refs {
   }
 }
 
-/** A task's track names its Future without the instance: what is polled at its address is that Future. */
+/** A task's track says what its Future is called, without the instance: what is polled at its address is that Future. */
 export function learnt(root: RootRef | undefined, future: FutureRef, address: bigint): FutureRef {
-  const isRoot = root?.address === address && root.future !== future && root.future.future === future.future;
+  const isRoot = root?.address === address && root.future !== future && root.future.future === calledOf(future);
   if (isRoot) (root as Root).future = future;
   return future;
 }

@@ -250,7 +250,8 @@ export class OwnTrace {
 
   /** An end whose slice has ended, or never was. */
   #orphan(track: Track, event: TrackEvent): void {
-    const { name, notes, category } = event;
+    const { notes, category } = event;
+    const name = textNote(event, NOTE.future) ?? event.name;
     const isLost = notes[NOTE.result] === 'lost';
     const time = event.time as GuestNanos;
     const noted = notes[NOTE.began];

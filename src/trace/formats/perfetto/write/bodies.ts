@@ -20,6 +20,7 @@ import type {
   Wake,
   WatchHit,
 } from '../../../events/events.js';
+import { calledOf, isPointer } from '../../../events/future-names.js';
 import { accessText, actorText, rootText, stackText, stateText, wakerText } from '../../../events/text.js';
 import type { LifeEnd } from '../../lane-writer.js';
 import type { Served } from '../../served-calls.js';
@@ -157,7 +158,7 @@ export class Bodies {
     noteState(notes, 'state_before', from);
     noteState(notes, 'state_after', to);
     notes.bool('derived', derived);
-    const name = `${future.future}: ${to?.name ?? 'unknown state'}`;
+    const name = `${calledOf(future)}: ${to?.name ?? 'unknown state'}`;
     return this.#sequence.body({ category: derived ? 'derived' : 'state', name, place: to });
   }
 
@@ -172,7 +173,7 @@ export class Bodies {
     notes.text('result', result);
     noteState(notes, 'state_after', state);
     notes.bool('derived', true);
-    return this.#sequence.body({ category: 'derived', name: future.future, place: future });
+    return this.#sequence.body({ category: 'derived', name: calledOf(future), place: future });
   }
 
   /** What was woken, by whom, and where. */
@@ -187,7 +188,7 @@ export class Bodies {
     notes.pointer('waker', waker);
     notes.text('by', wakerText(event));
     if (caller.function !== undefined) notes.text('function', caller.function);
-    const name = `wake ${root?.future.future ?? hex(waker)}`;
+    const name = `wake ${root ? calledOf(root.future) : hex(waker)}`;
     const body = this.#sequence.body({ category: 'wake', name, place: caller });
     this.#wakes[slot] = { root, waker, by, caller, body };
     return body;
@@ -204,7 +205,7 @@ export class Bodies {
     notes.text('by', wakerText(event));
     if (caller.function !== undefined) notes.text('function', caller.function);
     if (implied !== undefined) notes.text('implied', implied);
-    return this.#sequence.body({ category: 'cancelled', name: future.future, place: caller });
+    return this.#sequence.body({ category: 'cancelled', name: calledOf(future), place: caller });
   }
 
   /** That a task will not be polled again, and why. */
@@ -276,7 +277,7 @@ export class Bodies {
     // When it began, by which a reader finds the begin.
     notes.value('began', String(event.began));
     if ('wasLost' in event && event.wasLost) notes.bool('was_lost', true);
-    const [category, name] = 'function' in event ? ['call', event.function.name] : ['poll', event.future.future];
+    const [category, name] = 'function' in event ? ['call', event.function.name] : ['poll', calledOf(event.future)];
     return this.#sequence.body({ category, name });
   }
 
@@ -303,8 +304,8 @@ export class Bodies {
     noteFuture(notes, event);
     noteState(notes, 'state_before', state);
     if (stack) notes.text('stack', stackText(stack));
-    notes.text('task', root.future.future);
-    return this.#sequence.body({ category: 'poll', name: future.future, place: future, stack });
+    notes.text('task', calledOf(root.future));
+    return this.#sequence.body({ category: 'poll', name: calledOf(future), place: future, stack });
   }
 
   #noteEnd(notes: Annotations, event: PollEnd): void {
@@ -326,6 +327,7 @@ function noteFunction(notes: Annotations, { address, instance, name, kind, type 
 }
 
 function noteFuture(notes: Annotations, { future }: Pick<PollBegin, 'future'>): void {
+  if (isPointer(future)) notes.text('future', future.future);
   if (future.instance !== future.future) notes.text('instance', future.instance);
   if (future.inlined) notes.bool('inlined_polls', true);
   if (future.hidesDrops) notes.bool('hides_drops', true);
