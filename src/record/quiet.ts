@@ -109,7 +109,9 @@ export class QuietWatch implements StopObserver {
     this.#timer = undefined;
   }
 
+  /** An interrupt that comes while the target stands already is lost: it is sent again when the target runs. */
   runs(): () => void {
+    if (this.#interrupted) setImmediate(() => this.#interrupt());
     return this.#inner.runs();
   }
 
@@ -160,8 +162,13 @@ export class QuietWatch implements StopObserver {
       logger: options.logger ?? silent,
     });
     this.#interrupted = true;
+    this.#interrupt();
+  }
+
+  #interrupt(): void {
+    const { session } = this.#parts.connection;
     // An error here also ends the run, which reports it.
-    session.interrupt().catch(() => {});
+    if (this.#interrupted && session.state.kind === 'running') session.interrupt().catch(() => {});
   }
 
   async #lookAtHarts(): Promise<void> {

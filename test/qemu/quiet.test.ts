@@ -4,7 +4,6 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
-import { variant } from '../support/long.js';
 import { briefKernel } from '../support/tiny-kernels.js';
 
 interface Quiet {
@@ -16,10 +15,10 @@ interface Quiet {
   }[];
 }
 
-/** The first signal ends the recording, the second one the guest. */
-async function endedWhenQuiet(tracer: ReturnType<typeof rsptrace>) {
-  for (const sign of ['no event for', 'the guest runs on']) {
-    await Promise.race([tracer.shows(sign), tracer.ended]);
+/** The first signal ends the recording, the second one the guest. A busy host may be quiet before the `sign`, too. */
+async function endedWhenQuiet(tracer: ReturnType<typeof rsptrace>, sign: string) {
+  for (const each of [sign, 'the guest runs on']) {
+    await Promise.race([tracer.shows(each), tracer.ended]);
     tracer.signal('SIGINT');
   }
   return tracer.ended;
@@ -34,7 +33,7 @@ for (const [arch, engine] of [
     const { elf, command } = briefKernel(t, arch, { calls: 1000, wait: 2 ** 31 - 1 });
     const words = ['run', '--json', '--engine', engine, '-p', 'fn:brief', '--stalled', '500ms'];
     const tracer = rsptrace(...words, '-o', join(scratchFolder(t), 'spins.pftrace'), elf, '--', ...command);
-    const { status, stdout, stderr } = await endedWhenQuiet(tracer);
+    const { status, stdout, stderr } = await endedWhenQuiet(tracer, 'hart 0 runs in long');
     t.equal(status, 0, stderr);
     t.match(stderr, /no event for \S+ s: hart 0 runs in long \(\S*brief-\w+\.s:\d+\)/);
 
@@ -50,7 +49,7 @@ for (const [arch, engine] of [
   });
 }
 
-variant(t, 'a further program has a probe where the kernel loops', async (t) => {
+t.test('a further program has a probe where the kernel loops', async (t) => {
   const { elf, command } = briefKernel(t, 'riscv64', { calls: 1000, wait: 2 ** 31 - 1 });
   const code = execFileSync('riscv64-linux-gnu-objdump', ['-d', '--disassemble=long', elf], { encoding: 'utf8' });
   // The loop jumps back to its begin.
@@ -65,7 +64,7 @@ variant(t, 'a further program has a probe where the kernel loops', async (t) => 
   execFileSync('riscv64-linux-gnu-ld', [`-Ttext=0x${loop}`, '-o', shell, object]);
   const words = ['--engine', 'stop', '-p', 'fn:brief', '-p', 'fn:shell/parse', '--elf', shell, '--stalled', '500ms'];
   const tracer = rsptrace('run', '--json', ...words, '-o', join(folder, 'o.pftrace'), elf, '--', ...command);
-  const { status, stdout, stderr } = await endedWhenQuiet(tracer);
+  const { status, stdout, stderr } = await endedWhenQuiet(tracer, 'other code came to the places of probes');
   t.equal(status, 0, stderr);
   const [, all, most] =
     /other code came to the places of probes (\d+) times, each a stop: (\d+) times to/.exec(stderr) ?? [];
@@ -73,7 +72,7 @@ variant(t, 'a further program has a probe where the kernel loops', async (t) => 
   t.equal(most, all, 'at one place');
   t.match(stderr, `to 0x${loop}, that of shell::parse: leave that probe out`);
   const { quiet, ...output } = JSON.parse(stdout);
-  t.equal((quiet as readonly Quiet[])[0]?.foreign_hits, Number(all));
+  t.equal((quiet as readonly Quiet[]).at(-1)?.foreign_hits, Number(all));
   t.match(output.foreign_most, { address: `0x${loop}`, probes: ['shell::parse'] });
   t.ok(output.foreign_hits >= Number(all));
 });
