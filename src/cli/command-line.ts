@@ -10,6 +10,7 @@ import * as saved from './options/saved-trace.js';
 import * as target from './options/target.js';
 import { withSettings } from './settings/index.js';
 import { keptStandardInput, recordsBesideStdout } from './standard-streams.js';
+import { sizeOf } from './terminal-size.js';
 import { usageError } from './usage-error.js';
 
 /** The commands that ask a saved trace. */
@@ -111,7 +112,7 @@ export async function runCommandLine(words: readonly string[]): Promise<number> 
   const asked = checkWords(words, commandNames, optionsOf);
   const { command: name, asksHelp, rest, standardInputAt } = asked;
   if (asksHelp) {
-    await (await withHelp(words, Math.min(120, process.stdout.columns ?? 120))).parseAsync();
+    await (await withHelp(words, Math.min(120, sizeOf(process.stdout).columns ?? 120))).parseAsync();
     return ExitCode.recorded;
   }
   let run = async (_?: SettingsTaken): Promise<number> => ExitCode.recorded;

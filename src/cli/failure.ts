@@ -1,6 +1,7 @@
 import { fstatSync } from 'node:fs';
 import { type ErrorCode, type RsptraceError, toError } from '../base/errors.js';
 import { jsonLine, textLines, visible, wrapped } from '../text/index.js';
+import { sizeOf } from './terminal-size.js';
 
 const NEWLINE = 10;
 
@@ -104,13 +105,11 @@ function isOneFile(): boolean {
 }
 
 /** A terminal gets lines broken between words; a file, in which other programs search, one line a sentence. */
-export function sentenceLines(
-  lines: readonly string[],
-  { isTTY, columns }: Pick<NodeJS.WriteStream, 'isTTY' | 'columns'>,
-): string {
+export function sentenceLines(lines: readonly string[], stream: Pick<NodeJS.WriteStream, 'isTTY' | 'columns'>): string {
+  const { columns = 80 } = sizeOf(stream);
   return lines
     .map(visible)
-    .flatMap((line) => (isTTY ? wrapped(line, columns ?? 80, `${/^ */.exec(line)?.[0]}  `) : line))
+    .flatMap((line) => (stream.isTTY ? wrapped(line, columns, `${/^ */.exec(line)?.[0]}  `) : line))
     .map((line) => `${line}\n`)
     .join('');
 }

@@ -3,9 +3,10 @@ import { part } from './compiled.js';
 import { asksForJson, fail } from './failure.js';
 import { helpPage } from './help-pages.js';
 import { watchStandardStreams } from './standard-streams.js';
+import { sizeOf } from './terminal-size.js';
 
 const words = process.argv.slice(2);
-const page = helpPage(words, process.stdout.columns);
+const page = helpPage(words, sizeOf(process.stdout).columns);
 if (page === undefined) await run();
 else {
   watchStandardStreams();

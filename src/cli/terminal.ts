@@ -2,6 +2,7 @@
 import { jsonLine } from '../text/index.js';
 import { FILE_WIDTH, type TableOptions } from '../trace/index.js';
 import { ExitCode } from './failure.js';
+import { sizeOf } from './terminal-size.js';
 
 /** Prints what a command has found, with --json as one object. Gives the exit status. */
 export function printed(args: { readonly json: boolean }, object: object, text: () => string): number {
@@ -31,8 +32,8 @@ const WIDEST = 2 ** 20;
 
 /** For tables, which have no endless lines in a file either. `isFull`: nothing is shortened. */
 export function tableOptions(isFull = false): TableOptions {
-  const { isTTY, columns } = process.stdout;
-  return { color: isColored(), width: isFull ? WIDEST : (columns ?? (isTTY ? 80 : FILE_WIDTH)) };
+  const { columns = process.stdout.isTTY ? 80 : FILE_WIDTH } = sizeOf(process.stdout);
+  return { color: isColored(), width: isFull ? WIDEST : columns };
 }
 
 /** For all else: endless in a file, where lines are searched and cut by other programs. */

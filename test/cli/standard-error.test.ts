@@ -19,6 +19,15 @@ t.test('a terminal gets lines that fit, broken between words', async (t) => {
   );
 });
 
+t.test('a terminal that says 0 columns, as a serial line does, has 80', async (t) => {
+  const lines = sentenceLines([sentence], { isTTY: true, columns: 0 }).split('\n');
+  t.strictSame(lines, [
+    'rsptrace: 3 probes left out (work::level1, work::level2): counts of them are',
+    '  lower bounds',
+    '',
+  ]);
+});
+
 t.test('a file gets a line a sentence, whatever is in it', async (t) => {
   const file = { isTTY: false, columns: 40 };
   t.equal(sentenceLines([sentence, hint], file), `${sentence}\n${hint}\n`);

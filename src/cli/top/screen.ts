@@ -4,6 +4,7 @@ import { emitKeypressEvents, type Key } from 'node:readline';
 import { styleText } from 'node:util';
 import { clipEnd, padEndTo, textTable } from '../../text/index.js';
 import { isColored } from '../terminal.js';
+import { sizeOf } from '../terminal-size.js';
 
 export interface Size {
   readonly columns: number;
@@ -34,7 +35,7 @@ export class Screen {
   }
 
   get size(): Size {
-    const { columns = 80, rows = 24 } = process.stdout;
+    const { columns = 80, rows = 24 } = sizeOf(process.stdout);
     return { columns, rows };
   }
 

@@ -1,0 +1,7 @@
+/** What a stream says of its terminal; undefined where it does not know: in a file, and where it says 0, as serial lines do. */
+export function sizeOf({ columns, rows }: Partial<Pick<NodeJS.WriteStream, 'columns' | 'rows'>>): {
+  readonly columns: number | undefined;
+  readonly rows: number | undefined;
+} {
+  return { columns: columns || undefined, rows: rows || undefined };
+}
