@@ -22,6 +22,9 @@ export interface UnknownRest {
   readonly wayOut: string;
 }
 
+/** Sends a batch and lets the target run; undefined, and it stands, if it is to go on no more. */
+export type GoOn = (batch: Batch) => Promise<StopReply | undefined>;
+
 /** Takes out of a machine's clock what its stops add. */
 export interface ClockLeak {
   /** Undefined before the first stop. */
@@ -33,8 +36,8 @@ export interface ClockLeak {
   /** At a probe, before it is handled. True: the guest is to go on, and will stop here again. */
   wantsAgain(pc: bigint, hart: string | undefined): boolean;
   /**
-   * Goes on from a stop with nothing but what has been handled.
+   * Goes on from a stop with nothing but what has been handled, at last by `goOn`, which resumes as `how` says.
    * @param stepped since this time, by a single step that was necessary
    */
-  resume(batch: Batch, how: Resume, stepped: number | undefined): Promise<StopReply>;
+  resume(batch: Batch, how: Resume, goOn: GoOn, stepped?: number): Promise<StopReply | undefined>;
 }

@@ -1,5 +1,5 @@
 export { type ClockReader, findClock } from './clock.js';
-export type { ClockLeak, StopLeak, UnknownRest } from './clock-leak.js';
+export type { ClockLeak, GoOn, StopLeak, UnknownRest } from './clock-leak.js';
 export { type ClockName, clockNames } from './clock-names.js';
 export { type ClosedCounter, CounterGate, closedCounter, isInFirmware } from './counter-gate.js';
 export { type InstructionClock, instructionClock } from './instruction-clock.js';

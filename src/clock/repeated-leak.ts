@@ -1,6 +1,6 @@
 import type { Batch, Resume, StopReply } from '../rsp/index.js';
 import { Durations } from '../trace/index.js';
-import type { ClockLeak, StopLeak } from './clock-leak.js';
+import type { ClockLeak, GoOn, StopLeak } from './clock-leak.js';
 import type { SteadyClock } from './steady-clock.js';
 
 /** Stops with nothing to do: so many at the beginning, then one after so many others. */
@@ -77,9 +77,9 @@ export class RepeatedLeak implements ClockLeak {
     return true;
   }
 
-  resume(batch: Batch, how: Resume): Promise<StopReply> {
+  resume(batch: Batch, _how: Resume, goOn: GoOn): Promise<StopReply | undefined> {
     this.#stops++;
-    return batch.resume(how);
+    return goOn(batch);
   }
 
   /** What a stop adds at least; 0 before one was measured. */

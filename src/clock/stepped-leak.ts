@@ -1,7 +1,7 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
 import type { Batch, Resume, Session, StopReply } from '../rsp/index.js';
-import type { ClockLeak, StopLeak, UnknownRest } from './clock-leak.js';
+import type { ClockLeak, GoOn, StopLeak, UnknownRest } from './clock-leak.js';
 import type { InstructionClock } from './instruction-clock.js';
 import type { SteadyClock } from './steady-clock.js';
 
@@ -66,22 +66,22 @@ export class SteppedLeak implements ClockLeak {
     return false;
   }
 
-  async resume(batch: Batch, how: Resume, stepped: number | undefined): Promise<StopReply> {
+  async resume(batch: Batch, how: Resume, goOn: GoOn, stepped?: number): Promise<StopReply | undefined> {
     const { clock, session } = this.#options;
-    if (stepped !== undefined) return this.#resumeAfterStep(batch, how, stepped);
+    if (stepped !== undefined) return this.#resumeAfterStep(batch, goOn, stepped);
     const { state } = session;
     const hart = state.kind === 'idle' && state.stop.kind === 'signal' ? state.stop.hart : undefined;
-    if (how.kind !== 'continue' || hart === undefined) return batch.resume(how);
+    if (how.kind !== 'continue' || hart === undefined) return goOn(batch);
     const time = clock.request(batch);
     const pc = batch.readRegister(this.#options.arch.pc);
     await batch.send();
     const before = time();
-    if (pc.value === undefined || !(await this.#mayStep(addr(pc.value), hart))) return session.batch(hart).resume(how);
+    if (pc.value === undefined || !(await this.#mayStep(addr(pc.value), hart))) return goOn(session.batch(hart));
     const stop = await session.resume({ kind: 'step', hart });
-    return stop.kind === 'signal' ? this.#resumeAfterStep(session.batch(hart), how, before) : stop;
+    return stop.kind === 'signal' ? this.#resumeAfterStep(session.batch(hart), goOn, before) : stop;
   }
 
-  async #resumeAfterStep(batch: Batch, how: Resume, before: number): Promise<StopReply> {
+  async #resumeAfterStep(batch: Batch, goOn: GoOn, before: number): Promise<StopReply | undefined> {
     const time = this.#options.clock.request(batch);
     if (this.#nanos === undefined) {
       await batch.send();
@@ -89,9 +89,9 @@ export class SteppedLeak implements ClockLeak {
       const stop = await this.#measureInstruction();
       if (stop !== undefined) return stop;
       this.#learn(gained);
-      return this.#options.session.batch().resume(how);
+      return goOn(this.#options.session.batch());
     }
-    const stop = await batch.resume(how);
+    const stop = await goOn(batch);
     this.#learn(time() - before);
     return stop;
   }

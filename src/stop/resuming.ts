@@ -1,6 +1,7 @@
 import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { firstWhere } from '../base/search.js';
+import type { GoOn } from '../clock/index.js';
 import type { Batch, Reply, Resume, StopReply } from '../rsp/index.js';
 import type { Breakpoints } from './breakpoints.js';
 import type { Planted } from './point.js';
@@ -119,12 +120,8 @@ export class Resuming {
       await batch.send();
       return undefined;
     }
-    const { observer, sampler } = this.#options;
     this.times.begin();
-    const looked = this.#points.late.runs();
-    const paused = observer?.runs();
-    const sampled = sampler?.runs();
-    const stop = await this.#goesOn(batch, how).finally(looked).finally(paused).finally(sampled);
+    const stop = await this.#goesOn(batch, how);
     this.times.end();
     return stop;
   }
@@ -159,9 +156,23 @@ export class Resuming {
     return this.resume(this.#options.session.batch(hart));
   }
 
-  #goesOn(batch: Batch, how: Resume): Promise<StopReply> {
+  #goesOn(batch: Batch, how: Resume): Promise<StopReply | undefined> {
     const leak = this.#options.leak?.();
     const { time, steps } = this.#last;
-    return leak?.resume(batch, how, this.#stepper.steps > steps ? time : undefined) ?? batch.resume(how);
+    // Measuring stops takes steps: the engine may be asked to stop between two of them, and a timer may end there.
+    const goOn: GoOn = async (last) => {
+      if (!this.#askedToStop) return this.#runs(last, how);
+      await last.send();
+      return undefined;
+    };
+    return leak?.resume(batch, how, goOn, this.#stepper.steps > steps ? time : undefined) ?? goOn(batch);
+  }
+
+  #runs(batch: Batch, how: Resume): Promise<StopReply> {
+    const { observer, sampler } = this.#options;
+    const looked = this.#points.late.runs();
+    const paused = observer?.runs();
+    const sampled = sampler?.runs();
+    return batch.resume(how).finally(looked).finally(paused).finally(sampled);
   }
 }

@@ -16,20 +16,24 @@ class Guest {
     request: () => () => this.#now,
   });
   readonly leak = new RepeatedLeak(this.clock);
-  readonly #batch = { resume: async () => stop } as unknown as Batch;
+  readonly #batch = {} as Batch;
 
   get time(): number {
     return this.clock.request(this.#batch)();
   }
 
+  #goOn(): Promise<StopReply | undefined> {
+    return this.leak.resume(this.#batch, { kind: 'continue' }, async () => stop);
+  }
+
   /** Goes on, and stops at a probe's address; as often as nothing is to be done there. Returns the time of the hit. */
   async hit(pc: bigint, work: number, host: () => number): Promise<number> {
-    await this.leak.resume(this.#batch, { kind: 'continue' });
+    await this.#goOn();
     this.#now += work + TRANSLATION + host();
     for (;;) {
       this.leak.arrived(pc, 'a', this.time);
       if (!this.leak.wantsAgain(pc, 'a')) return this.time;
-      await this.leak.resume(this.#batch, { kind: 'continue' });
+      await this.#goOn();
       this.#now += host();
     }
   }
