@@ -74,19 +74,10 @@ export class AwaitTrees {
   }
 
   async #at(future: FutureType, address: Addr, holding: Holding, depth: number): Promise<AwaitNode> {
-    const key = `${address}:${future.typeOffset}`;
-    const open = this.#open.has(key);
-    const bytes = open || future.size > MAX_BYTES ? undefined : await this.#memory.read(address, future.size);
-    if (bytes === undefined) {
-      const cut = open ? 'cycle' : 'unreadable';
-      return { future, typeName: future.instance, address, state: undefined, ...holding, cut, awaits: [] };
-    }
-    this.#open.add(key);
-    try {
-      return await this.#inside(future, { bytes, block: address, offset: 0 }, holding, depth);
-    } finally {
-      this.#open.delete(key);
-    }
+    const bytes = future.size > MAX_BYTES ? undefined : await this.#memory.read(address, future.size);
+    if (bytes) return this.#inside(future, { bytes, block: address, offset: 0 }, holding, depth);
+    const node = { future, typeName: future.instance, address, state: undefined, ...holding };
+    return { ...node, cut: 'unreadable', awaits: [] };
   }
 
   async #inside(future: FutureType, at: InBlock, holding: Holding, depth: number): Promise<AwaitNode> {
@@ -94,7 +85,10 @@ export class AwaitTrees {
     const address = addOffset(block, offset);
     const state = stateOf(future, bytes, offset);
     const node = { future, typeName: future.instance, address, state, ...holding };
+    const key = `${address}:${future.typeOffset}`;
+    if (this.#open.has(key)) return { ...node, state: undefined, cut: 'cycle', awaits: [] };
     if (depth >= MAX_DEPTH || --this.#left <= 0) return { ...node, cut: 'depth', awaits: [] };
+    this.#open.add(key);
     const awaits: AwaitNode[] = [];
     for (const live of liveFutures(future, bytes, offset)) {
       // A local that may have been moved out is shown only if it is suspended; else it is stale.
@@ -102,6 +96,7 @@ export class AwaitTrees {
         if (!inner.maybe || inner.state?.name.startsWith('Suspend')) awaits.push(inner);
       }
     }
+    this.#open.delete(key);
     return { ...node, cut: undefined, awaits: onceEach(awaits) };
   }
 
@@ -132,7 +127,7 @@ export class AwaitTrees {
     }
     const found: AwaitNode[] = [];
     const stride = next.to.kind === 'slice' ? next.to.stride : 0;
-    const count = next.to.kind === 'one' ? 1 : Math.min(Number(next.count), MAX_NODES);
+    const count = next.to.kind === 'list' ? MAX_NODES : Math.min(Number(next.count), MAX_NODES);
     let pointer = next.pointer;
     for (let i = 0; i < count && this.#left > 0; i++) {
       // The whole block's size is not known: enough for the Future at its place, and for pointers on the way.
@@ -144,7 +139,6 @@ export class AwaitTrees {
         break;
       }
       for (const inner of liveAt(held, bytes, 0, next.hop)) {
-        if (this.#open.has(`${pointer}:${held.path}`)) continue;
         found.push(...(await this.#follow(inner, bytes, pointer, depth)));
       }
       if (next.to.kind === 'list') {

@@ -80,7 +80,8 @@ export async function findWaits<T extends Waiting>(context: TaskContext, tasks: 
     for (const { node, above, primitive } of ends) {
       const awaited = (await primitive?.awaited(look, node, above)) ?? (await socketThatWakes(look, node, task.header));
       if (awaited) known.push({ node, above, awaited });
-      else open.add(task);
+      // A tree that was cut has other ends, too.
+      if (!awaited || node.cut !== undefined) open.add(task);
     }
     if (known.length > 0) pending.set(task, known);
   }

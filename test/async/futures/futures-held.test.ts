@@ -16,6 +16,7 @@ import {
   futuresTree,
   liveFutures,
 } from '../../../src/async/futures/index.js';
+import { AwaitTrees } from '../../../src/async/tasks/index.js';
 import { type Addr, addOffset, addr, hex } from '../../../src/base/addr.js';
 import { DebugInfo, DW_AT, DW_TAG, DW_FORM as F } from '../../../src/dwarf/index.js';
 import { ElfFile } from '../../../src/elf/index.js';
@@ -60,6 +61,8 @@ t.test('a program tells where its Futures lie', async (t) => {
       const places = await heldPlaces(future(name), holders.get(name) ?? addr(0), memory, set);
       t.strictSame(places.map(({ address }) => hex(address)).sort(), [...wanted].sort());
       t.ok(places.every((place) => place.future === future('Leaf') && !place.held.maybe));
+      const { awaits } = await new AwaitTrees(set, memory).read(future(name), holders.get(name) ?? addr(0));
+      t.strictSame(awaits.map(({ address }) => hex(address)).sort(), [...wanted].sort(), 'the tree has each of them');
     });
   }
   t.strictSame([...leaves.keys()], ['InPlace', 'Pointers', 'Lists']);

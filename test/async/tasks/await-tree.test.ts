@@ -1,0 +1,49 @@
+// Await trees that end early: a Future that is said to hold itself, as in damaged memory, and one that holds more than are read.
+import t from 'tap';
+import type { FutureSet, FutureType, HeldFuture } from '../../../src/async/futures/index.js';
+import { AwaitTrees } from '../../../src/async/tasks/index.js';
+import type { TaskContext } from '../../../src/async/tasks/runtime.js';
+import { findWaits } from '../../../src/async/tasks/waits.js';
+import { type Addr, addr } from '../../../src/base/addr.js';
+
+t.test('a box that leads back', async (t) => {
+  const held = { role: 'field', path: 'next', size: 8, typeName: 'Node', offset: 0, repeats: [], guards: [] };
+  const hops = [{ offset: 0, repeats: [], guards: [], to: { kind: 'one' } }];
+  const future = { kind: 'impl', instance: 'Node', size: 8, typeOffset: 1, states: [] } as unknown as FutureType;
+  const itself = { ...held, hops, vtable: undefined, maybe: false, future } as HeldFuture;
+  Object.assign(future, { holds: [itself] });
+  const next = new Map([
+    [0x1000n, 0x2000n],
+    [0x2000n, 0x1000n],
+  ]);
+  let reads = 0;
+  const read = async (address: Addr): Promise<Uint8Array> => {
+    reads++;
+    return new Uint8Array(BigUint64Array.of(next.get(address) ?? 0n).buffer);
+  };
+  const tree = await new AwaitTrees({} as FutureSet, { read }).read(future, addr(0x1000n));
+  t.match(tree, { cut: undefined, awaits: [{ address: 0x2000n, cut: undefined }] });
+  t.match(tree.awaits[0]?.awaits, [{ address: 0x1000n, cut: 'cycle', awaits: [] }]);
+  t.equal(reads, 3);
+});
+
+t.test('of a tree that was cut not all waits are known', async (t) => {
+  const future = 'core::future::pending::Pending';
+  const leaf = { kind: 'impl', instance: future, future, size: 1, typeOffset: 2, states: [], holds: [] };
+  const all = { role: 'field', path: '[*]', size: 1, typeName: future, offset: 0, repeats: [], guards: [] };
+  const hops = [{ offset: 0, repeats: [], guards: [], to: { kind: 'slice', length: 8, stride: 1 } }];
+  const holds = [{ ...all, hops, vtable: undefined, maybe: false, future: leaf }];
+  const root = { kind: 'impl', instance: 'Join', future: 'Join', size: 16, typeOffset: 1, states: [], holds };
+  const context = { isBlocked: () => false, debug: {} } as unknown as TaskContext;
+  for (const count of [20, 20_000]) {
+    const memory = {
+      read: async (address: Addr, length: number) =>
+        address === 0x1000n ? new Uint8Array(BigUint64Array.of(0x2000n, BigInt(count)).buffer) : new Uint8Array(length),
+    };
+    const tree = await new AwaitTrees({} as FutureSet, memory).read(root as unknown as FutureType, addr(0x1000n));
+    const task = { ...tree, header: undefined };
+    const { of, open } = await findWaits({ ...context, memory } as TaskContext, [task]);
+    t.equal(of.get(task)?.length, Math.min(count, 9999), `${count} in the join`);
+    t.equal(open.has(task), count > 10_000);
+  }
+});
