@@ -60,8 +60,9 @@ export interface Space<T> {
 }
 
 /**
- * A stack pointer as a number that is exact and in order along a stack. Canonical addresses, of 57 bits at most, are
- * their own numbers, read as signed. Others, as in LoongArch's windows, have bits 63:60 right above their lowest 48.
+ * A stack pointer as a number that is exact and in order along a stack, also a byte away from it. Canonical addresses
+ * of 48 bits are their own numbers, read as signed. Those beyond, of five levels of tables and in LoongArch's windows,
+ * are numbered by stretches of 2^44 bytes: 2^52 and more, and below 2^53.
  */
 export function stackNumber(stackPointer: bigint): number {
   return stackNumberOf(lowHalf(stackPointer), highHalf(stackPointer));
@@ -69,18 +70,28 @@ export function stackNumber(stackPointer: bigint): number {
 
 /** The same of its two halves, each unsigned. */
 export function stackNumberOf(low: number, high: number): number {
-  const top = high >>> 24;
-  if (top === 0 || top === 0xff) return (high | 0) * 2 ** 32 + low;
-  return ((high >>> 28) * 2 ** 16 + (high & 0xffff)) * 2 ** 32 + low;
+  const top = high >>> 16;
+  if (top === 0 || top === 0xffff) return (high | 0) * 2 ** 32 + low;
+  return (mostStretches + stretchAt(high >>> 12)) * stretchBytes + (high & 0xfff) * 2 ** 32 + low;
 }
 
-/**
- * The stack pointer of a number. From 2^48 to below 2^52 it is in such a window. A canonical address there would be low
- * in a user space of 57 bits, which has its stacks at the other end.
- */
+/** The stack pointer of a number. */
 export function stackPointerOf(number: number): Addr {
-  const top = Math.floor(number / 2 ** 48);
-  return top >= 1 && top < 16 ? addOffset(addr(BigInt(top) << 60n), number - top * 2 ** 48) : addr(number);
+  const index = Math.floor(number / stretchBytes) - mostStretches;
+  const high = index < 0 ? undefined : stretches[index];
+  return high === undefined ? addr(number) : addr((BigInt(high) << 44n) + BigInt(number % stretchBytes));
+}
+
+const stretchBytes = 2 ** 44;
+/** No target has stacks in more; pointers further on, which are none, share the last. */
+const mostStretches = 256;
+/** Bits 63:44 of each, in the order in which they were seen. */
+const stretches: number[] = [];
+
+function stretchAt(high: number): number {
+  const known = stretches.indexOf(high);
+  if (known >= 0) return known;
+  return stretches.length < mostStretches ? stretches.push(high) - 1 : mostStretches - 1;
 }
 
 export function isApart(stacks: StackSet<Kept<unknown>>, lower: number, upper: number): boolean {
