@@ -1,4 +1,4 @@
-import { type Addr, addOffset, addr, highHalf, lowHalf } from '../base/addr.js';
+import { type Addr, addr, highHalf, lowHalf } from '../base/addr.js';
 import { AddressMap } from '../base/address-map.js';
 import type { ThreadRef } from '../trace/index.js';
 import type { AsideCalls } from './aside-calls.js';

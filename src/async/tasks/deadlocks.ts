@@ -1,4 +1,4 @@
-import type { Wait, Waits } from './waits.js';
+import type { Ender, Wait, Waits } from './waits.js';
 
 /** Tasks that wait for each other: none of them will ever be woken. */
 export interface Deadlock<T> {
@@ -27,10 +27,8 @@ function stuck<T>({ of, open }: Waits<T>, known: readonly Wait<T>['known'][]): S
   const left = new Set([...of.keys()].filter((task) => !open.has(task)));
   const isStuck = (wait: Wait<T>): boolean => {
     if (!known.includes(wait.known) || wait.enders.length === 0) return false;
-    const sure = wait.enders.filter(({ maybe }) => !maybe);
-    return wait.needs === 'all' && sure.length > 0
-      ? sure.some(({ task }) => left.has(task))
-      : wait.enders.every(({ task }) => left.has(task));
+    const needed = neededOf(wait);
+    return needed ? needed.some(({ task }) => left.has(task)) : wait.enders.every(({ task }) => left.has(task));
   };
   for (let before = -1; before !== left.size; ) {
     before = left.size;
@@ -39,9 +37,16 @@ function stuck<T>({ of, open }: Waits<T>, known: readonly Wait<T>['known'][]): S
   return left;
 }
 
+/** Each of these must act, or the wait does not end; undefined if none is sure to have to. */
+function neededOf<T>({ needs, enders }: Wait<T>): readonly Ender<T>[] | undefined {
+  const sure = enders.filter(({ maybe }) => !maybe);
+  return needs === 'all' && sure.length > 0 ? sure : undefined;
+}
+
 function cyclesIn<T>({ of }: Waits<T>, set: ReadonlySet<T>, likely: boolean): Deadlock<T>[] {
   const next = (task: T): { wait: Wait<T>; to: T } | undefined => {
-    for (const wait of of.get(task) ?? []) for (const { task: to } of wait.enders) if (set.has(to)) return { wait, to };
+    for (const wait of of.get(task) ?? [])
+      for (const { task: to } of neededOf(wait) ?? wait.enders) if (set.has(to)) return { wait, to };
     return undefined;
   };
   const found: { cycle: { task: T; wait: Wait<T> }[]; behind: T[] }[] = [];

@@ -106,6 +106,8 @@ function image(path: string, { notes, storedIn, aliases = [] }: Dump): MemoryIma
     regions: stored,
     notes,
     async read(address, length) {
+      // A size may be that of a damaged file.
+      if (length > size) return undefined;
       const bytes = new Uint8Array(length);
       // A program's data and what is behind it lie in two segments of a process's core.
       for (let done = 0; done < length; ) {

@@ -3,6 +3,7 @@ import { addTo } from '../../base/made-once.js';
 import type { MemoryReader } from '../../base/memory-reader.js';
 import { lastNotAbove } from '../../elf/index.js';
 import type { Region } from './memory-image.js';
+import { merged, within, without } from './regions.js';
 
 /** Memory as it was at one moment: it can be searched, and read when the target runs again. */
 export interface Snapshot extends MemoryReader {
@@ -58,7 +59,7 @@ export async function takeSnapshot(
 ): Promise<Snapshot> {
   const copier = new Copier(memory);
   const own = merged(regions);
-  for (const region of own) await copier.copy(region);
+  for (const region of own) copier.unread += await copier.copy(region);
   if (heaps.length > 0) await copier.follow(own, heaps, pointerBits);
   return new CopiedMemory(copier, beyond, pointerBits);
 }
@@ -73,25 +74,29 @@ class Copier {
     this.#memory = memory;
   }
 
-  async copy({ start, length }: Region): Promise<void> {
+  /** Returns how many bytes cannot be read. What is more than fits is missed in any case. */
+  async copy({ start, length }: Region): Promise<number> {
     if (this.searched + length > LARGEST) {
       this.unread += length;
-      return;
+      return 0;
     }
+    let unreadable = 0;
     for (let at = 0; at < length; ) {
       const [size, bytes] = await largestPiece(this.#memory, addOffset(start, at), length - at);
       if (bytes) this.pieces.push({ start: addOffset(start, at), bytes });
       if (bytes) this.searched += size;
-      else this.unread += size;
+      else unreadable += size;
       at += size;
     }
+    return unreadable;
   }
 
   /** Copies of the heaps what words point to, beginning with those that were copied, until no word leads further. */
   async follow(own: readonly Region[], heaps: readonly Region[], pointerBits: number | undefined): Promise<void> {
     const granules = new Set<number>();
     const range = rangeOf(heaps);
-    const heapAt = indexOf(heaps);
+    const ordered = merged(heaps);
+    const heapAt = indexOf(ordered);
     const ownAt = indexOf(own);
     for (let done = 0; done < this.pieces.length; ) {
       const fresh: number[] = [];
@@ -114,9 +119,7 @@ class Copier {
       }
       const found = fresh.map((granule) => ({ start: addr(BigInt(granule) * BigInt(GRANULE)), length: GRANULE }));
       // A word may look like an address and be none: what cannot be read there is not missed.
-      const { unread } = this;
-      for (const region of without(within(merged(found), heaps), own)) await this.copy(region);
-      this.unread = unread;
+      for (const region of without(within(merged(found), ordered), own)) await this.copy(region);
     }
   }
 }
@@ -161,12 +164,14 @@ class CopiedMemory implements Snapshot {
   }
 
   async read(address: Addr, length: number): Promise<Uint8Array | undefined> {
-    const bytes = new Uint8Array(length);
     const from = pointsTo(address, this.pointerBits);
+    // A size may be that of a damaged file.
+    if (length > this.searched || (length > 0 && !this.#pieceAt(from))) return this.#beyond.read(from, length);
+    const bytes = new Uint8Array(length);
     for (let done = 0; done < length; ) {
       const at = addOffset(from, done);
       const piece = this.#pieceAt(at);
-      if (piece === undefined) return done === 0 ? await this.#beyond.read(from, length) : undefined;
+      if (piece === undefined) return undefined;
       const offset = Number(at - piece.start);
       const part = piece.bytes.subarray(offset, offset + length - done);
       bytes.set(part, done);
@@ -257,50 +262,8 @@ class LowWords {
   }
 }
 
-/** In order, what overlaps or adjoins joined. */
-export function merged(regions: readonly Region[]): Region[] {
-  const found: { start: Addr; length: number }[] = [];
-  for (const { start, length } of regions.toSorted((a, b) => (a.start < b.start ? -1 : 1))) {
-    if (length <= 0) continue;
-    const last = found.at(-1);
-    const gap = last === undefined ? 1n : start - (last.start + BigInt(last.length));
-    if (last !== undefined && gap <= 0n) last.length = Math.max(last.length, Number(start - last.start) + length);
-    else found.push({ start: addr(start), length });
-  }
-  return found;
-}
-
-/** The parts of some regions that lie in others. */
-function within(regions: readonly Region[], others: readonly Region[]): Region[] {
-  return regions.flatMap(({ start, length }) =>
-    merged(others).flatMap((other) => {
-      const from = other.start > start ? other.start : start;
-      const [end, otherEnd] = [addOffset(start, length), addOffset(other.start, other.length)];
-      const to = otherEnd < end ? otherEnd : end;
-      return to > from ? [{ start: from, length: Number(to - from) }] : [];
-    }),
-  );
-}
-
-/** The parts of some regions that lie in none of the others. */
-function without(regions: readonly Region[], others: readonly Region[]): Region[] {
-  return others.reduce<readonly Region[]>(
-    (left, { start, length }) =>
-      left.flatMap((region) => {
-        const [end, otherEnd] = [addOffset(region.start, region.length), addOffset(start, length)];
-        if (otherEnd <= region.start || start >= end) return [region];
-        return [
-          ...(start > region.start ? [{ start: region.start, length: Number(start - region.start) }] : []),
-          ...(otherEnd < end ? [{ start: otherEnd, length: Number(end - otherEnd) }] : []),
-        ];
-      }),
-    regions,
-  ) as Region[];
-}
-
 /** Whether an address lies in one of the regions. Numbers are exact to 2 KiB in the upper half: enough. */
-function indexOf(regions: readonly Region[]): (address: number) => boolean {
-  const ordered = merged(regions);
+function indexOf(ordered: readonly Region[]): (address: number) => boolean {
   const starts = Float64Array.from(ordered, ({ start }) => Number(start));
   return (address) => {
     const index = lastNotAbove(starts, starts.length, address);

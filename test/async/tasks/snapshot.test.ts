@@ -1,6 +1,8 @@
 // A copy of memory, against a copy made by hand; and what it follows into heaps.
+import fc from 'fast-check';
 import t from 'tap';
 import { takeSnapshot } from '../../../src/async/tasks/index.js';
+import { merged, within, without } from '../../../src/async/tasks/regions.js';
 import { addr } from '../../../src/base/addr.js';
 import type { MemoryReader } from '../../../src/base/memory-reader.js';
 
@@ -49,6 +51,42 @@ t.test('pieces that cannot be read are counted, and the rest is there', async (t
   t.equal(await copy.read(addr(0x13ffcn), 8), undefined, 'half of it is not there');
   const other = await takeSnapshot(memory, [], { beyond: memory });
   t.equal((await other.read(addr(0x13ff8n), 8))?.[0], 7, 'what was not copied is read beyond');
+  t.equal(await copy.read(addr(0x10000n), 2 ** 40), undefined, 'a size that no memory has');
+});
+
+t.test('what is more than fits is counted, of heaps too', async (t) => {
+  // Eight words, whatever is asked for: nobody has to copy a GiB.
+  const heap = 0x7f00_0000_0000n;
+  const read = async (): Promise<Uint8Array> => words(64, { 0: heap, 8: heap + 0x100_0000n });
+  const own = { start: addr(0x40_0000n), length: 2 ** 30 - 4096 };
+  const copy = await takeSnapshot({ read }, [own], { heaps: [{ start: addr(heap), length: 2 ** 31 }] });
+  t.equal(copy.searched, own.length);
+  t.equal(copy.unread, 2 * 65_536, 'a piece for each of both words');
+});
+
+t.test('stretches as sets of bytes', async () => {
+  const region = fc.record({ start: fc.nat(60).map((start) => addr(start)), length: fc.nat(12) });
+  const bytes = (regions: readonly { readonly start: bigint; readonly length: number }[]): number[] =>
+    regions.flatMap(({ start, length }) => Array.from({ length }, (_, i) => Number(start) + i));
+  fc.assert(
+    fc.property(fc.array(region), fc.array(region), (some, others) => {
+      const [own, theirs] = [merged(some), merged(others)];
+      const has = new Set(bytes(others));
+      const all = [...new Set(bytes(some))].sort((a, b) => a - b);
+      const isSame = (found: number[], wanted: number[]): boolean => found.join() === wanted.join();
+      return (
+        isSame(bytes(own), all) &&
+        isSame(
+          bytes(within(own, theirs)),
+          all.filter((at) => has.has(at)),
+        ) &&
+        isSame(
+          bytes(without(own, theirs)),
+          all.filter((at) => !has.has(at)),
+        )
+      );
+    }),
+  );
 });
 
 t.test('heaps are followed from word to word, and no further', async (t) => {
