@@ -5,11 +5,11 @@ export { BLOCK_ON, findTasks, type NoTask, type Task, type Tasks } from './find-
 export { isFreed } from './free-memory.js';
 export { memberAt, numberAt, type Part, partCalled } from './layout.js';
 export { deadStack, type MemoryImage, openMemoryImage, type Region, writableRegions } from './memory-image.js';
+export { merged } from './regions.js';
 export { type Fate, type FoundRoot, isIn, type Runtime, type TaskContext, type TaskFacts } from './runtime.js';
 export { functionsOf, type TaskFunction, wordsInData } from './runtimes/constants.js';
 export { type HeaderFacts, type HeaderTasks, headerRuntime } from './runtimes/header-tasks.js';
 export { runtimes, search } from './runtimes/index.js';
-export { merged } from './regions.js';
 export { type AddressRange, type Snapshot, takeSnapshot } from './snapshot.js';
 export { taskPlaces } from './task-places.js';
 export {
