@@ -77,7 +77,7 @@ export class HartPlaces<T> {
 
 /** The address spaces that calls were seen in. */
 export class Spaces<T> {
-  readonly #all: Space<T>[] = [];
+  readonly #byNumber = new Map<number, Space<T>>();
   readonly #stackBytes: number | undefined;
   /** The result of the last request. */
   #last: Space<T> | undefined;
@@ -86,33 +86,25 @@ export class Spaces<T> {
     this.#stackBytes = stackBytes;
   }
 
-  get all(): readonly Space<T>[] {
-    return this.#all;
-  }
-
   at(number: number): Space<T> {
     if (this.#last?.number === number) return this.#last;
-    this.#last = this.#all.find((space) => space.number === number) ?? this.#add(number);
+    this.#last = madeOnce(this.#byNumber, number, () => {
+      const bounds = this.#stackBytes === undefined ? new LearnedBounds() : new FixedBounds(this.#stackBytes);
+      return { number, stacks: new StackSet(bounds), aside: new AsideCalls() };
+    });
     return this.#last;
-  }
-
-  #add(number: number): Space<T> {
-    const bounds = this.#stackBytes === undefined ? new LearnedBounds() : new FixedBounds(this.#stackBytes);
-    const space: Space<T> = { number, stacks: new StackSet(bounds), aside: new AsideCalls() };
-    this.#all.push(space);
-    return space;
   }
 
   /** Removes and returns every open call, innermost first. */
   clear(): OpenCall<T>[] {
-    const open = this.#all.flatMap(({ stacks, aside }) => [
+    const open = [...this.#byNumber.values()].flatMap(({ stacks, aside }) => [
       ...stacks.all
         .filter(({ calls }) => calls.length > 0)
         .sort(byAge)
         .flatMap(({ calls }) => calls.toReversed()),
       ...aside.clear().filter(({ wasLost }) => !wasLost),
     ]);
-    this.#all.length = 0;
+    this.#byNumber.clear();
     this.#last = undefined;
     return open;
   }

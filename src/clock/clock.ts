@@ -121,7 +121,7 @@ async function readerOf(clock: GuestClock, session: Session, host: Host): Promis
     case 'hpet':
       return hpet(session, clock.label, host);
     case 'acpi-pm':
-      return acpiPm(session, host.running, clock.label);
+      return acpiPm(session, clock.label, host);
   }
 }
 
@@ -190,29 +190,31 @@ async function hpet(session: Session, label: string, host: Host): Promise<ClockR
   };
 }
 
-async function acpiPm(session: Session, running: RunningTime, label: string): Promise<ClockReader | undefined> {
+async function acpiPm(session: Session, label: string, host: Host): Promise<ClockReader | undefined> {
   const port = await pmTimerPort((command) => session.monitor(command));
   const first = port === undefined ? undefined : pmTicks(await session.monitor(readPmTimer(port)));
   if (port === undefined || first === undefined) return undefined;
+  const { running } = host;
   let ticks = first;
   let lastRaw = first;
   let lastRunning = running();
+  const reading = readings(label, host);
+  reading((first * 1e9) / PM_HZ);
   return {
     info: { name: label, resolutionNs: 1e9 / PM_HZ, guest: true },
     request(batch) {
       const reply = batch.monitor(readPmTimer(port));
       return () => {
         const raw = pmTicks(reply.value);
-        if (raw !== undefined) {
-          const step = (raw - lastRaw + PM_WRAP) % PM_WRAP;
-          // The counter wraps each 4.7 s. Only the host's clock can say how often it did so since the last read.
-          const ran = running();
-          const wraps = Math.max(0, Math.round(((ran - lastRunning) * (PM_HZ / 1e9) - step) / PM_WRAP));
-          ticks += step + wraps * PM_WRAP;
-          lastRaw = raw;
-          lastRunning = ran;
-        }
-        return Math.round((ticks * 1e9) / PM_HZ);
+        if (raw === undefined) return reading(undefined);
+        const step = (raw - lastRaw + PM_WRAP) % PM_WRAP;
+        // The counter wraps each 4.7 s. Only the host's clock can say how often it did so since the last read.
+        const ran = running();
+        const wraps = Math.max(0, Math.round(((ran - lastRunning) * (PM_HZ / 1e9) - step) / PM_WRAP));
+        ticks += step + wraps * PM_WRAP;
+        lastRaw = raw;
+        lastRunning = ran;
+        return reading((ticks * 1e9) / PM_HZ);
       };
     },
   };

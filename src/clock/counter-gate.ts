@@ -77,13 +77,18 @@ export class CounterGate {
     this.#arch = arch;
   }
 
-  /** At a stop. Returns what was closed, or why it stays so; undefined if nothing was. */
+  /**
+   * At a stop. Returns what was closed, or why it stays so; undefined if nothing was. Firmware may have closed some of
+   * what was opened before: the others are still to be closed at the end.
+   */
   async open(): Promise<ClosedCounter | Refusal | undefined> {
     const closed = await closedCounter(this.#session, this.#arch);
     if (closed === undefined) return undefined;
     const refused = await openCounter(this.#session, closed);
-    if (refused === undefined) this.#opened = closed;
-    return refused ?? closed;
+    if (refused !== undefined) return refused;
+    const others = this.#opened?.harts.filter(({ id }) => !closed.harts.some((hart) => hart.id === id)) ?? [];
+    this.#opened = { ...closed, harts: [...closed.harts, ...others] };
+    return closed;
   }
 
   /** The harts whose kernel may read it now, because of us. */

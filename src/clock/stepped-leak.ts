@@ -125,7 +125,7 @@ export class SteppedLeak implements ClockLeak {
       // At a breakpoint a step goes nowhere.
       const isOver = steps === instructions || pc.value === undefined || pc.value === last;
       if (isOver || !(await this.#mayStep(addr(pc.value), hart))) {
-        if (steps > 0) this.#nanos = 2 ** Math.min(mostShift, Math.max(0, Math.round(Math.log2(gained / steps))));
+        if (steps > 0) this.#nanos = 2 ** Math.min(mostShift, Math.round(Math.log2(Math.max(1, gained / steps))));
         return undefined;
       }
       last = pc.value;

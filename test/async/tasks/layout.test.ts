@@ -2,7 +2,8 @@
 import { execFileSync } from 'node:child_process';
 import t from 'tap';
 import { genericsOf, memberAt, partCalled } from '../../../src/async/tasks/index.js';
-import { DebugInfo } from '../../../src/dwarf/index.js';
+import { alignOf } from '../../../src/async/tasks/runtimes/header-tasks.js';
+import { DebugInfo, DW_AT, DW_TAG } from '../../../src/dwarf/index.js';
 import { ElfFile } from '../../../src/elf/index.js';
 import { elfPath } from '../../qemu/guests/guests.js';
 
@@ -36,4 +37,19 @@ t.test('through members and wrappers; the first name that is missing is told', a
     undefined,
   );
   t.strictSame(told, ["`embassy_executor::raw::TaskHeader` has no member `priority` in this program's debug info"]);
+});
+
+t.test('arrays are aligned as their elements', async (t) => {
+  const debug = DebugInfo.load(await ElfFile.open(path));
+  let seen = 0;
+  const found = new Map<string, number>();
+  debug.walk((cursor) => {
+    const array = cursor.tag === DW_TAG.array_type ? cursor.die() : undefined;
+    const element = array?.follow(DW_AT.type);
+    const align = element?.name === 'u8' ? 1 : element?.number(DW_AT.alignment);
+    if (array && align !== undefined && alignOf(array) !== align) found.set(array.name ?? '?', align);
+    if (array && align !== undefined) seen++;
+  });
+  t.ok(seen > 10, `${seen} arrays`);
+  t.same([...found], []);
 });

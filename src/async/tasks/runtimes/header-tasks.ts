@@ -5,7 +5,7 @@
  */
 
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
-import { type Die, genericsOf, layoutOf, typeName, variantName } from '../../../dwarf/index.js';
+import { type Die, DW_AT, DW_TAG, genericsOf, layoutOf, typeName, variantName } from '../../../dwarf/index.js';
 import { memberAt, numberAt, type Part } from '../layout.js';
 import { type FoundRoot, isIn, type Runtime, type TaskContext } from '../runtime.js';
 import { functionsOf, tasksByVtable, vtablesOf } from './constants.js';
@@ -106,8 +106,10 @@ async function taskAt(
   };
 }
 
-/** What of an allocation is aligned to. Types that are no structs have their own size. */
+/** What of an allocation is aligned to. Arrays are as their elements, and numbers and pointers have their own size. */
 export function alignOf(type: Die): number {
+  const element = type.tag === DW_TAG.array_type ? type.follow(DW_AT.type) : undefined;
+  if (element) return alignOf(element);
   const { size, align } = layoutOf(type);
   return align ?? Math.max(1, Math.min(size, 16));
 }
