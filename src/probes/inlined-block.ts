@@ -13,6 +13,8 @@ export interface InlinedBlock {
   readonly ends: readonly number[];
   /** Of `begins`: the poll that runs is over here as well, because the next one follows it with nothing between. */
   readonly again: readonly number[];
+  /** Of each that is not `again`: what is run once before the poll's own loop that it is in, and stands for it. */
+  readonly beforeLoop: ReadonlyMap<number, readonly number[]>;
 }
 
 /** The instructions of one copy. */
@@ -88,7 +90,28 @@ class BlockSearch {
     // From others there is only a way to a panic.
     const left = this.#nodes.endsAnywhere ? ends : ends.filter((node) => returning.has(node));
     if (begins.length + left.length > mostPlaces) return `it begins and ends in ${begins.length + left.length} places`;
-    return { begins: inOrder(begins), ends: inOrder(left), again: inOrder(again) };
+    const cyclic = begins.filter((begin) => !again.includes(begin));
+    const beforeLoop = new Map(cyclic.map((begin) => [begin, this.#beforeLoop(begin)]));
+    return { begins: inOrder(begins), ends: inOrder(left), again: inOrder(again), beforeLoop };
+  }
+
+  /**
+   * A loop of the copy in which a poll begins may run millions of times. These lead into the loop, and nowhere else.
+   * None if there is no loop, or if a way into it leads elsewhere, too, or comes to no proof of the copy.
+   */
+  #beforeLoop(begin: number): readonly number[] {
+    const [graph, proof, isOut, behind] = [this.#graph, this.#proof, this.#isOut, this.#behind];
+    const forth = graph.reachable(behind(begin), graph.next, isOut);
+    if (!forth.has(begin)) return [];
+    const back = graph.reachable([begin], graph.before, isOut);
+    const loop = new Set([...forth].filter((node) => back.has(node)));
+    if (loop.has(0)) return [];
+    const into = new Set([...loop].flatMap((node) => graph.before[node] ?? []));
+    const ways = [...into].filter((node) => !loop.has(node) && graph.isReached(node));
+    const stops = (node: number): boolean => proof.has(node) || isOut(node);
+    const isProven = (node: number): boolean =>
+      [...graph.reachable([node], graph.next, stops)].every((each) => proof.has(each) || !isOut(each));
+    return ways.every((node) => behind(node).length === 1 && !stops(node) && isProven(node)) ? inOrder(ways) : [];
   }
 
   /** The copy is over there for sure. */

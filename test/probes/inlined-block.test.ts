@@ -48,9 +48,11 @@ function blockIn(isWithinPoll: boolean, lines: readonly string[]): ReturnType<ty
     isSwitch: (node) => switches.has(node),
     isWithinPoll: () => isWithinPoll,
   });
-  if (typeof found === 'string' || found.again.length > 0) return found;
-  const { again: _, ...block } = found;
-  return block as typeof found;
+  if (typeof found === 'string') return found;
+  const { again, beforeLoop, ...block } = found;
+  const moved = [...beforeLoop].filter(([, places]) => places.length > 0);
+  const more = { ...(again.length > 0 && { again }), ...(moved.length > 0 && { beforeLoop: new Map(moved) }) };
+  return { ...block, ...more } as typeof found;
 }
 
 t.test('an executor that spins: the switch tells polls apart', async (t) => {
@@ -73,6 +75,22 @@ t.test('a loop at the beginning is the poll’s own only where another poll is a
   t.equal(blockOf(...loops), 'one poll may follow another without a branch');
   t.same(blockIn(true, loops), { begins: [1], ends: [3] });
 });
+
+t.test(
+  'a loop of the poll’s own, whose first proof lies in it: what leads into the loop stands for that',
+  async (t) => {
+    const loops = ['branch 1,6', 'next 2', 'next 3 +', 'branch 2,4 +', 'store 5 +', 'return', 'return'];
+    t.same(blockIn(true, loops), { begins: [3], ends: [5], beforeLoop: new Map([[3, [1]]]) });
+    const twoWays = ['branch 1,2', 'next 3', 'jump 3', 'next 4 +', 'branch 3,5 +', 'store 6 +', 'return'];
+    t.same(blockIn(true, twoWays), { begins: [4], ends: [6], beforeLoop: new Map([[4, [1, 2]]]) });
+    // The branch into it may also pass it by; a call of the host's is over before the poll begins.
+    t.same(blockIn(true, ['branch 1,4', 'next 2 +', 'branch 1,3 +', 'store 4 +', 'return']), {
+      begins: [2],
+      ends: [4],
+    });
+    t.same(blockIn(true, ['call 1', 'next 2 +', 'branch 1,3 +', 'store 4 +', 'return']), { begins: [2], ends: [4] });
+  },
+);
 
 t.test('one way in, after the host has decided to poll; the host tests the result', async (t) => {
   const found = blockOf(
@@ -137,7 +155,7 @@ t.test('refused: foreign code in the middle, and nothing to tell two polls apart
 
 t.test('an end may be seen later, until something is written or the next poll begins', async (t) => {
   const behind = (end: number, begins: readonly number[], ...lines: readonly string[]): readonly number[] =>
-    unchangedFrom(drawn(...lines).graph, end, { begins, ends: [end], again: [] });
+    unchangedFrom(drawn(...lines).graph, end, { begins, ends: [end], again: [], beforeLoop: new Map() });
   t.same(behind(1, [], 'branch 1,2', 'next 2', 'next 3', 'store 4', 'return'), [1, 2, 3], 'other ways lead to 2');
   t.same(behind(0, [], 'next 1', 'next 2 f', 'next 3', 'return'), [0, 1], 'the Future may lie in the frame');
   t.same(behind(0, [], 'store 1', 'return'), [0]);

@@ -102,16 +102,21 @@ export class InlinedSites {
     if (typeof block === 'string') return { reason: block };
     const begins: InlinedSite['begins'][number][] = [];
     const ends: InlinedSite['ends'][number][] = [];
-    for (const node of block.begins) {
-      const isAgain = block.again.includes(node);
+    const beginAt = (node: number) => {
       const straight = straightFrom(graph, node, block);
       // Behind the last store of the poll before, which may be of its state.
-      const nodes = isAgain ? untilStore(graph, straight) : straight;
-      const begin = this.#beginAt(nodes, graph, { future, copy, host });
-      if (!begin) return { reason: 'its debug info does not say where the Future is' };
+      const nodes = block.again.includes(node) ? untilStore(graph, straight) : straight;
+      return this.#beginAt(nodes, graph, { future, copy, host });
+    };
+    for (const node of block.begins) {
+      const early = block.beforeLoop.get(node)?.map(beginAt) ?? [];
+      const found = early.length > 0 && early.every((each) => each !== undefined) ? early : [beginAt(node)];
       const isStored = block.begins.length === 1 || graph.steps[node]?.kind === 'indirect';
-      begins.push({ ...begin, isStored });
-      if (isAgain) ends.push(begin);
+      for (const begin of found) {
+        if (!begin) return { reason: 'its debug info does not say where the Future is' };
+        begins.push({ ...begin, isStored });
+        if (block.again.includes(node)) ends.push(begin);
+      }
     }
     for (const node of new Set(block.ends.map((end) => this.#code.endAt(end, graph, block)))) {
       const { address } = graph.steps[node] as FlowStep;
