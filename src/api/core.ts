@@ -52,7 +52,7 @@ export async function copyCore(
   if (!core) return undefined;
   const elf = placedBy(core, linked);
   const tops = stackPointers(core.threads, arch);
-  const { regions, heaps, stacks, dead } = processRegions(mappingsOf(image, elf, core), tops, logger);
+  const { regions, heaps, stacks, dead } = processRegions(mappingsOf(image, elf, core), tops);
   const memory = await takeSnapshot(image, clipped([...writableRegions(elf), ...scan, ...regions], dead), {
     ...{ beyond: constantsOf(elf), pointerBits: arch.pointerBits },
   });

@@ -5,10 +5,9 @@
  * to walk their stacks.
  */
 import type { Architecture } from '../arch/index.js';
-import { type Region, type Snapshot, takeSnapshot, writableRegions } from '../async/tasks/index.js';
+import { mostCopied, type Region, type Snapshot, takeSnapshot, writableRegions } from '../async/tasks/index.js';
 import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import { type Logger, silent } from '../base/logger.js';
 import type { RegisterReader } from '../base/memory-reader.js';
 import { textOf } from '../base/proc.js';
 import type { ElfFile } from '../elf/index.js';
@@ -71,12 +70,12 @@ export class RunningProcess {
    * @throws RsptraceError `ATTACH_NO_PROCESS` if it has ended, `GDBSERVER_FAILED`
    */
   async copy(): Promise<RunningCopy> {
-    const { arch, scan = [], logger = silent } = this.#options;
+    const { arch, scan = [] } = this.#options;
     const before = threadsOf(this.#pid);
     const text = textOf(`/proc/${this.#pid}/maps`);
     for (const [id, thread] of before) if (typeof thread === 'object') this.#tops.set(id, thread.sp);
     for (const id of this.#tops.keys()) if (!before.has(id)) this.#tops.delete(id);
-    const { regions, heaps, stacks, dead } = processParts(text, before, this.#tops, logger);
+    const { regions, heaps, stacks, dead } = processParts(text, before, this.#tops);
     const all = clipped([...writableRegions(this.#elf), ...scan, ...regions], dead);
     const [first, second] = await this.#twice(all);
     const after = threadsOf(this.#pid);
@@ -103,7 +102,8 @@ export class RunningProcess {
   }
 
   async #twice(regions: readonly Region[]): Promise<[Snapshot, Snapshot]> {
-    const bytes = regions.reduce((sum, { length }) => sum + length, 0);
+    const all = regions.reduce((sum, { length }) => sum + length, 0);
+    const bytes = Math.min(all, mostCopied);
     if (bytes > this.#roomBytes) {
       this.#roomBytes = Math.ceil(bytes * GROWTH);
       this.#rooms = [new CopyRoom(this.#roomBytes), new CopyRoom(this.#roomBytes)];
@@ -143,11 +143,10 @@ function processParts(
   text: string,
   threads: ReturnType<typeof threadsOf>,
   tops: ReadonlyMap<number, Addr>,
-  logger: Logger,
 ): ReturnType<typeof processRegions> {
   const writable = parseMaps(text).filter(isSearched);
   const known = [...threads.values()].flatMap((thread) => (typeof thread === 'object' ? thread.sp : []));
-  const found = processRegions(writable, known, logger);
+  const found = processRegions(writable, known);
   const runs = [...tops].filter(([id]) => typeof threads.get(id) !== 'object').map(([, top]) => top);
   const more = writable.filter(({ start, end }) => runs.some((top) => top >= start && top < end));
   const stacks = more.map(({ start, end }) => ({ start, length: Number(end - start) }));

@@ -56,8 +56,6 @@ export interface CopyOptions extends Pick<LookedAt, 'arch' | 'debugDirs'> {
 
 /** Below the stack pointer a leaf function may use bytes without moving it (the red zone of AMD64's ABI). */
 const RED_ZONE = 128;
-/** A mapping of more is no heap that could be copied: what a program has reserved for later. */
-const LARGEST = 2 ** 30;
 /** HEAP_MAX_SIZE of glibc, where words have 8 bytes. */
 const ARENA = 2n ** 26n;
 /** Of a stack outside of the program's own memory, from its pointer on. */
@@ -88,7 +86,7 @@ export async function copyProcess(
   const tops = stackPointers(registers, arch);
   const mappings = (await processMappings(session)) ?? [];
   const writable = mappings.filter(isSearched);
-  const { regions, heaps, stacks, dead } = processRegions(writable, tops, logger);
+  const { regions, heaps, stacks, dead } = processRegions(writable, tops);
   using reader = await processMemory(session, tops[0] ?? elf.entry, room);
   logger.debug({ source: reader.source, regions: regions.length }, 'memory is copied');
   const all = clipped([...writableRegions(elf), ...scan, ...regions], dead);
@@ -122,14 +120,12 @@ interface ProcessRegions extends Pick<TargetCopy, 'heaps' | 'stacks' | 'dead'> {
 export function processRegions(
   mappings: readonly Pick<Mapping, 'start' | 'end' | 'path'>[],
   tops: readonly Addr[],
-  logger: Logger,
 ): ProcessRegions {
   const [stacks, dead, regions, heaps]: [Region[], Region[], Region[], Region[]] = [[], [], [], []];
   for (const { start, end, path } of mappings) {
     const top = tops.find((each) => each >= start && each < end);
     const used = top === undefined ? start : addr(top - BigInt(RED_ZONE) < start ? start : top - BigInt(RED_ZONE));
-    if (Number(end - used) > LARGEST) logger.info({ start: hex(start) }, 'a mapping is too large to be searched');
-    else regions.push({ start: used, length: Number(end - used) });
+    regions.push({ start: used, length: Number(end - used) });
     if (isAllocators(start, path)) heaps.push({ start, length: Number(end - start) });
     if (top === undefined) continue;
     stacks.push({ start, length: Number(end - start) });

@@ -12,6 +12,7 @@ import { compileC } from '../support/native.js';
 const source = `
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <unistd.h>
 volatile unsigned long spins;
 volatile unsigned long still = 42;
@@ -19,6 +20,7 @@ __attribute__((noinline)) int waits(int n) { pause(); return n + 1; }
 void *waiter(void *arg) { return (void *)(long)waits(1); }
 int main(void) {
   pthread_t thread;
+  mmap(0, 3UL << 30, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   pthread_create(&thread, 0, waiter, 0);
   puts("ready");
   fflush(stdout);
@@ -44,6 +46,7 @@ t.test('a process that runs is copied without a stop', async (t) => {
   for (;;) {
     const copy = await watched.copy();
     t.equal(await copy.stood(still, 8), true);
+    t.equal(copy.memory.unread, 3 * 2 ** 30, 'what it has reserved is not copied, and counted');
     t.equal((await copy.memory.read(still, 8))?.[0], 42);
     const stacks = await copy.walk({ elf, debug });
     t.equal(copy.threads - copy.running, stacks.length, 'those that wait have stacks');

@@ -10,7 +10,7 @@ export { type Fate, type FoundRoot, isIn, type Runtime, type TaskContext, type T
 export { functionsOf, type TaskFunction, wordsInData } from './runtimes/constants.js';
 export { type HeaderFacts, type HeaderTasks, headerRuntime } from './runtimes/header-tasks.js';
 export { runtimes, search } from './runtimes/index.js';
-export { type AddressRange, type Snapshot, takeSnapshot } from './snapshot.js';
+export { type AddressRange, mostCopied, type Snapshot, takeSnapshot } from './snapshot.js';
 export { taskPlaces } from './task-places.js';
 export {
   awaitOf,

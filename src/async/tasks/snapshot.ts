@@ -29,8 +29,8 @@ export interface AddressRange {
 
 /** What is read at once: large, so that few requests are on their way. The last is given up if it cannot be read. */
 const PIECES: readonly number[] = [1 << 26, 1 << 20, 1 << 14];
-/** A copy of more than this is not kept in memory. */
-const LARGEST = 2 ** 30;
+/** Bytes of a copy: more is not kept in memory. One region of more is what a program has reserved for later. */
+export const mostCopied = 2 ** 30;
 
 /** Heaps are copied in pieces of so many bytes, and what a word near an end points to may go on behind it. */
 const GRANULE = 1 << 16;
@@ -58,7 +58,8 @@ export async function takeSnapshot(
   { beyond = { read: async () => undefined }, heaps = [], pointerBits }: SnapshotOptions = {},
 ): Promise<Snapshot> {
   const copier = new Copier(memory);
-  const own = merged(regions);
+  for (const { length } of regions) if (length > mostCopied) copier.unread += length;
+  const own = merged(regions.filter(({ length }) => length <= mostCopied));
   for (const region of own) copier.unread += await copier.copy(region);
   if (heaps.length > 0) await copier.follow(own, heaps, pointerBits);
   return new CopiedMemory(copier, beyond, pointerBits);
@@ -76,7 +77,7 @@ class Copier {
 
   /** Returns how many bytes cannot be read. What is more than fits is missed in any case. */
   async copy({ start, length }: Region): Promise<number> {
-    if (this.searched + length > LARGEST) {
+    if (this.searched + length > mostCopied) {
       this.unread += length;
       return 0;
     }
