@@ -38,6 +38,7 @@ export { DW_OP } from './op-codes.js';
 export { type AddressRange, rangesOf } from './ranges.js';
 export { type CodePlace, functionsAt, type SourceFunction, scopeAt } from './source-stack.js';
 export {
+  alignmentOf,
   dimensionsOf,
   elementCount,
   isAlias,

@@ -136,7 +136,12 @@ export function layoutOf(type: Die): Layout {
     if (child.tag === DW_TAG.member) members.push(memberOf(child));
     else if (child.tag === DW_TAG.variant_part) variantPart ??= readVariantPart(child);
   }
-  return { size: sizeOf(type) ?? 0, align: type.number(DW_AT.alignment), members, variantPart };
+  return { size: sizeOf(type) ?? 0, align: alignmentOf(type), members, variantPart };
+}
+
+/** What values of a type are aligned to; undefined if it does not say, or says 0 as only a damaged file does. */
+export function alignmentOf(type: Die): number | undefined {
+  return type.number(DW_AT.alignment) || undefined;
 }
 
 function memberOf(die: Die): Member {

@@ -239,3 +239,19 @@ t.test('a damaged unit costs its own names only', async (t) => {
   t.equal(debug.warnings.length, 1);
   t.match(debug.warnings[0], /unit at offset 0x[0-9a-f]+: .*unknown form/);
 });
+
+t.test('an alignment of 0, as of a damaged file, is none', async (t) => {
+  const struct = (name: string, align: number) => ({
+    tag: DW_TAG.structure_type,
+    attributes: [
+      [DW_AT.name, F.string, name],
+      [DW_AT.alignment, F.udata, align],
+    ] as const,
+  });
+  const writer = new DwarfWriter();
+  const children = [struct('damaged', 0), struct('whole', 16)];
+  writer.unit({ version: 5, root: { tag: DW_TAG.compile_unit, children } });
+  const debug = DebugInfo.load(ElfFile.parse(writer.elf([]), 'test.elf'));
+  const aligns = ['damaged', 'whole'].map((name) => debug.typesNamed(name).map((type) => layoutOf(type).align));
+  t.same(aligns, [[undefined], [16]]);
+});

@@ -1,8 +1,8 @@
 import type { Addr } from '../../base/addr.js';
 import {
+  alignmentOf,
   type DebugInfo,
   type Die,
-  DW_AT,
   linkageNameOf,
   namedPath,
   pathOf,
@@ -42,7 +42,7 @@ export class FutureEntry implements FutureType {
     this.kind = kind;
     this.instance = instance;
     this.size = size;
-    this.align = type.number(DW_AT.alignment);
+    this.align = alignmentOf(type);
   }
 
   get typeOffset(): number {
