@@ -95,18 +95,18 @@ export class Spaces<T> {
     return this.#last;
   }
 
-  /** Removes and returns every open call, innermost first. */
+  /** Removes and returns every open call that was not reported as lost, innermost first. */
   clear(): OpenCall<T>[] {
     const open = [...this.#byNumber.values()].flatMap(({ stacks, aside }) => [
       ...stacks.all
         .filter(({ calls }) => calls.length > 0)
         .sort(byAge)
         .flatMap(({ calls }) => calls.toReversed()),
-      ...aside.clear().filter(({ wasLost }) => !wasLost),
+      ...aside.clear(),
     ]);
     this.#byNumber.clear();
     this.#last = undefined;
-    return open;
+    return open.filter(({ wasLost }) => !wasLost);
   }
 }
 

@@ -513,3 +513,21 @@ t.test('a thread is named by the bound below its stack, or by a place near its t
   const far = enter(stacks, 1, 50n, 0x300000, 'far above').call.thread;
   t.equal(far?.stack, 0x2ffc00n);
 });
+
+t.test('a lost call around one that came back is not lost once more at the end', async (t) => {
+  const stacks = new CallStacks<string>();
+  const lost: string[] = [];
+  const begin = (hart: number, returnAddress: bigint, stackPointer: number, name: string): void => {
+    const place = { returnAddress, stackPointer, isCall: false };
+    lost.push(...payloads(stacks.enter({ hart }, place, name).lost));
+  };
+  begin(1, 3n, 0x2800, 'outermost');
+  begin(1, 3n, 0x1f00, 'around');
+  begin(0, 4n, 0x1e00, 'inner');
+  t.same(payloads(stacks.leave({ hart: 1 }, 3n, 0x2800).ended), ['outermost']);
+  begin(1, 4n, 0x2100, 'over it');
+  t.same(lost, ['around']);
+  begin(0, 4n, 0x1e00, 'called by inner at its end');
+  lost.push(...payloads(stacks.clear()));
+  t.same(lost.toSorted(), ['around', 'called by inner at its end', 'inner', 'over it']);
+});
