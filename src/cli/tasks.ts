@@ -128,7 +128,9 @@ async function show(args: TasksArguments, { program, view, own, stoodMs, knowsHe
   if (found.searched === 0 && found.unread > 0) throw nothingRead(args);
   if (found.unread > 0) {
     const all = mebibytes(found.searched + found.unread);
-    note(`${mebibytes(found.unread)} of ${all} were not read, as they cannot be or are more than a GiB: tasks there are missing`);
+    note(
+      `${mebibytes(found.unread)} of ${all} were not read, as they cannot be or are more than a GiB: tasks there are missing`,
+    );
   }
   note(...found.notes);
   const fields = args.locals ? new FutureFields(program.debug, view.memory) : undefined;

@@ -192,7 +192,10 @@ const helpPage = [
 function notesOn({ found: { notes, unread, searched } }: Look): string[] {
   if (unread === 0) return [...notes];
   const all = mebibytes(searched + unread);
-  return [`${mebibytes(unread)} of ${all} were not read, as they cannot be or are more than a GiB: tasks there are missing`, ...notes];
+  return [
+    `${mebibytes(unread)} of ${all} were not read, as they cannot be or are more than a GiB: tasks there are missing`,
+    ...notes,
+  ];
 }
 
 /** What looks have found, for the screen. */
