@@ -55,6 +55,10 @@ export class AddressMap<T> {
     this.#values.fill(undefined);
   }
 
+  values(): IterableIterator<T> {
+    return this.#all.values();
+  }
+
   get size(): number {
     return this.#all.size;
   }

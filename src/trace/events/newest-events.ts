@@ -1,5 +1,7 @@
 import {
   type AnyBegin,
+  type AnyEnd,
+  type Cancelled,
   type HartInfo,
   type PollEnd,
   type RootRef,
@@ -10,6 +12,7 @@ import {
   timeOf,
 } from './events.js';
 import { isBegin, isEnd } from './open-calls.js';
+import { NewestRoots } from './roots.js';
 import { Filter } from './sinks.js';
 
 /** How much a {@link NewestEvents} keeps. */
@@ -22,6 +25,7 @@ export interface Newest {
 
 /** The last poll of a task that waits: what it waits for is in its end. */
 interface Waiting {
+  readonly root: RootRef;
   readonly begin: AnyBegin;
   readonly end: PollEnd;
 }
@@ -37,7 +41,8 @@ export class NewestEvents extends Filter {
   readonly #events = new EventQueue();
   /** Begins that are older and still open, the oldest first. */
   readonly #open = new Set<AnyBegin>();
-  readonly #waiting = new Map<RootRef, Waiting>();
+  /** By the places of tasks: what lies where another task lay has its memory. */
+  readonly #waiting = new NewestRoots<Waiting>();
   #leftOut = 0;
   #cutByMemory = false;
 
@@ -86,7 +91,7 @@ export class NewestEvents extends Filter {
       this.sink.begin(this.#info);
       for (const hart of this.#harts) this.sink.hart(hart);
       for (const event of this.#earlier()) this.sink.event(event);
-      for (const event of this.#events) this.sink.event(event);
+      for (const event of this.#newer()) this.sink.event(event);
     }
     this.#info = undefined;
     this.#events.clear();
@@ -97,16 +102,18 @@ export class NewestEvents extends Filter {
   #leaveOut(event: TraceEvent): void {
     // What the guest prints is not counted as an event anywhere else either.
     if (event.type !== 'console') this.#leftOut++;
-    if (isBegin(event)) {
-      this.#open.add(event);
-      return;
-    }
-    if (!isEnd(event)) return;
+    if (isBegin(event)) this.#open.add(event);
+    else if (isEnd(event)) this.#ended(event);
+    else if (event.type === 'cancelled' && event.root && isOfRoot(event)) this.#waiting.delete(event.root);
+    else if (event.type === 'reset') this.#waiting.clear();
+  }
+
+  #ended(event: AnyEnd): void {
     const { begin } = event;
     if (begin) this.#open.delete(begin);
     if (event.type === 'poll-lost') this.#waiting.delete(event.root);
-    if (event.type !== 'poll-end' || event.address !== event.root.address || event.future !== event.root.future) return;
-    if (begin && event.result === 'pending') this.#waiting.set(event.root, { begin, end: event });
+    if (event.type !== 'poll-end' || !isOfRoot(event)) return;
+    if (begin && event.result === 'pending') this.#waiting.set({ root: event.root, begin, end: event });
     else this.#waiting.delete(event.root);
   }
 
@@ -117,10 +124,27 @@ export class NewestEvents extends Filter {
     for (const event of this.#events) {
       if (event.type === 'poll-begin' || event.type === 'poll-end') polled.add(event.root);
     }
-    for (const [root, { begin, end }] of this.#waiting) if (!polled.has(root)) earlier.push(begin, end);
+    for (const { root, begin, end } of this.#waiting.values()) if (!polled.has(root)) earlier.push(begin, end);
     this.#leftOut -= earlier.length;
     return earlier.sort((a, b) => timeOf(a) - timeOf(b));
   }
+
+  /** Where it was left out that a call was emitted as lost too early, its end is that of any call. */
+  *#newer(): Generator<TraceEvent> {
+    const lost = new Set<AnyBegin>();
+    for (const event of this.#events) {
+      if (!isEnd(event)) yield event;
+      else if (event.type === 'poll-lost' || event.type === 'call-lost') {
+        if (event.begin) lost.add(event.begin);
+        yield event;
+      } else yield event.wasLost && !(event.begin && lost.has(event.begin)) ? { ...event, wasLost: undefined } : event;
+    }
+  }
+}
+
+/** Whether it is of what the executor polls, and not of what that holds. */
+function isOfRoot({ root, future, address }: Pick<Cancelled, 'root' | 'future' | 'address'>): boolean {
+  return root?.address === address && root.future === future;
 }
 
 /** Events, the oldest first, and about how much memory they take. */

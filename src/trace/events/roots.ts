@@ -50,6 +50,16 @@ export class NewestRoots<T extends { readonly root: RootRef }> {
     this.#all.delete(place);
   }
 
+  values(): IterableIterator<T> {
+    return this.#all.values();
+  }
+
+  /** Nothing is known of any place: the machine was reset, or events are missing. */
+  clear(): void {
+    this.#all.clear();
+    this.#recent.fill(undefined);
+  }
+
   #forget(before: T | undefined): void {
     if (before) this.#recent[before.root.key & (recentRoots - 1)] = undefined;
   }

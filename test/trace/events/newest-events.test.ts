@@ -9,6 +9,7 @@ import {
   NewestEvents,
   type PollBegin,
   type RootRef,
+  Summary,
   type TraceEvent,
   type TraceFacts,
   type TraceInfo,
@@ -125,6 +126,38 @@ t.test('the newest time is kept, with what is open in it and the last poll of ea
   );
   t.equal(leftOut, events.length - kept.length);
   t.same(written({ nanos: 5000 }, events).kept, events, 'all, if there is no more');
+});
+
+t.test('tasks that are gone are not kept', async (t) => {
+  const dropped = (time: number, whose: RootRef): TraceEvent => ({
+    ...{ type: 'cancelled', time: at(time), hart: 0, root: whose, future, address: whose.address, state: undefined },
+    ...{ by: undefined, caller: { function: undefined, file: undefined, line: undefined } },
+  });
+  const pends = (time: number, whose: RootRef): TraceEvent[] => {
+    const begin = polls(time, whose);
+    return [begin, waits(time + 1, begin, 'pending')];
+  };
+  const one = root(1);
+  const late = begins(1000);
+  const kept = (...events: readonly TraceEvent[]) =>
+    written({ nanos: 50 }, [...events, late]).kept.map((event) => ('root' in event ? event.root?.key : event.type));
+  t.same(kept(...pends(0, one)), [1, 1, 'call-begin']);
+  t.same(kept(...pends(0, one), dropped(10, one)), ['call-begin']);
+  t.same(kept(...pends(0, one), { type: 'reset', time: at(10) }), ['call-begin']);
+  const there = { ...root(2), address: one.address };
+  t.same(kept(...pends(0, one), ...pends(10, there)), [2, 2, 'call-begin'], 'another lies there');
+});
+
+t.test('the end of a call whose loss was left out takes no lost call back', async (t) => {
+  const begin = polls(0, root(1));
+  const { type: _, ...rest } = begin;
+  const lost = { ...rest, type: 'poll-lost', time: at(10), begin, began: begin.time } as TraceEvent;
+  const end = { ...waits(1000, begin, 'ready'), wasLost: true } as TraceEvent;
+  const { kept } = written({ nanos: 50 }, [begin, lost, end]);
+  const summary = new Summary();
+  for (const event of kept) summary.event(event);
+  t.same(summary.rows(), []);
+  t.same(written({ nanos: 5000 }, [begin, lost, end]).kept, [begin, lost, end]);
 });
 
 t.test('lines of the console count neither as events nor as ones that were left out', async (t) => {
