@@ -16,7 +16,7 @@ export interface LockRow {
   readonly unreleased: number;
   /** Of `taken`: another has released it since the function was entered. */
   readonly contended: number;
-  /** Calls that have not come back: they wait, or the function was left in another way. */
+  /** Calls that have not come back: they wait, or the function was left in another way, which findings leave out. */
   readonly waiting: number;
   /** From the entry of the function that takes it to its return. */
   readonly waited_ns: number;

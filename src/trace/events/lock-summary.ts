@@ -1,64 +1,36 @@
-import type { CallBegin, CallEnd, CallLost, ThreadRef, TraceEvent, TraceInfo } from './events.js';
+import { type CallBegin, type CallEnd, type CallLost, type TraceEvent, type TraceInfo, timeOf } from './events.js';
 import { isLockTaken, type LockUse, lockName, lockUse } from './lock-events.js';
-import type { Contention, LockFinding, LockOrder, LockRow, LockWait, OpenLockWait } from './lock-rows.js';
+import { HeldLocks, type Hold, isSameOwner, type Lock, type Mutable, type Wait } from './lock-holds.js';
+import type { LockFinding, LockOrder, LockRow, LockWait, OpenLockWait } from './lock-rows.js';
 import type { Chosen } from './selection.js';
 import { Fold } from './sinks.js';
 
-/** Whose a wait or a hold is: a thread's, where threads are known. */
-interface Owner {
-  readonly hart: number;
-  readonly thread: ThreadRef | undefined;
-}
-
-interface Hold extends Owner {
-  readonly lock: Lock;
-  readonly use: LockUse;
-  /** When the function that took it was entered. */
-  readonly wanted: number;
-  readonly since: number;
-  /** Locks that its owner has taken meanwhile. */
-  readonly inside: Hold[];
-}
-
-interface Wait extends Owner {
-  readonly lock: Lock;
-  readonly use: LockUse;
-  readonly since: number;
-  /** Who released it meanwhile. */
-  blocker: Hold | undefined;
-}
-
-interface Lock {
-  /** What came of it so far. */
-  readonly row: Mutable<LockRow>;
-  readonly holds: Hold[];
-  readonly waits: Set<Wait>;
-  readonly contention: Map<string, Mutable<Contention>>;
-}
-
-type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 type Edge = Mutable<LockOrder> & { readonly isShared: boolean };
 
 /** Locks, pairs of locks, and pairs of places that are kept. */
 const mostLocks = 100_000;
 const mostPairs = 100_000;
-/** Locks that one owner holds at a time, and more which only memory that is lost explains. */
-const mostHeld = 64;
 /** Locks that are taken while one is held. */
 const mostInside = 256;
 /** Readers of one lock at a time, and more where releases are not seen. */
 const mostReaders = 1024;
+/** Calls that were lost and are looked for among those that wait: their thread may only have gone away meanwhile. */
+const mostLost = 256;
 
 /** What came of each lock, while events come. */
 export class LockSummary extends Fold {
   readonly #locks = new Map<string, Lock>();
-  readonly #waits = new Map<CallBegin, Wait>();
-  readonly #held = new Set<Hold>();
+  #waits = new WeakMap<CallBegin, Wait>();
+  /** Those of them that were lost, the oldest first. */
+  readonly #lost = new Set<Wait>();
+  readonly #held = new HeldLocks();
   readonly #orders = new Map<string, Edge>();
   readonly #chosen: Chosen | undefined;
   /** Uses of locks of which there are more than are kept. */
   leftOut = 0;
   #tickNs = 1;
+  /** When the last of the events was that are not the guest's own words. */
+  #now = 0;
 
   /** `chosen`: of these uses alone. */
   constructor(chosen?: Chosen) {
@@ -71,6 +43,7 @@ export class LockSummary extends Fold {
   }
 
   event(event: TraceEvent): void {
+    if (event.type !== 'console') this.#now = timeOf(event);
     if (event.type === 'call-begin') this.#begins(event);
     else if (event.type === 'call-end') this.#ends(event);
     else if (event.type === 'call-lost') this.#loses(event);
@@ -84,7 +57,7 @@ export class LockSummary extends Fold {
     const lock = this.#lock(use, begin);
     if (!lock) return;
     const { hart, thread, time: since } = begin;
-    const wait = { lock, use, hart, thread, since, blocker: undefined };
+    const wait = { lock, use, hart, thread, since, blocker: undefined, lost: undefined };
     this.#waits.set(begin, wait);
     lock.waits.add(wait);
   }
@@ -118,17 +91,29 @@ export class LockSummary extends Fold {
     if (oldest) this.#held.delete(oldest);
   }
 
-  #loses({ begin, entryOnly }: CallLost): void {
-    if (!begin) return;
+  #loses({ begin, entryOnly, time }: CallLost): void {
+    const wait = begin && this.#waits.get(begin);
+    if (!wait) return;
     // Others stay among those that wait: at the end of a recording they are lost.
-    if (entryOnly) this.#over(begin);
-    else this.#waits.delete(begin);
+    if (entryOnly) {
+      this.#over(begin);
+      return;
+    }
+    wait.lost = time;
+    this.#lost.add(wait);
+    const [oldest] = this.#lost;
+    if (!oldest || this.#lost.size <= mostLost) return;
+    this.#lost.delete(oldest);
+    oldest.lock.waits.delete(oldest);
+    oldest.lock.row.waiting++;
   }
 
   #over(begin: CallBegin): Wait | undefined {
     const wait = this.#waits.get(begin);
+    if (!wait) return undefined;
     this.#waits.delete(begin);
-    wait?.lock.waits.delete(wait);
+    this.#lost.delete(wait);
+    if (!wait.lock.waits.delete(wait)) wait.lock.row.waiting--;
     return wait;
   }
 
@@ -166,10 +151,8 @@ export class LockSummary extends Fold {
 
   /** What its owner holds already was taken before it, as far as it turns out that it was held: its release is seen. */
   #isInside(taken: Hold): void {
-    let seen = 0;
-    for (const held of this.#held) {
-      if (held.lock === taken.lock || !isSameOwner(held, taken) || ++seen > mostHeld) continue;
-      if (held.inside.length < mostInside) held.inside.push(taken);
+    for (const held of this.#held.of(taken)) {
+      if (held.lock !== taken.lock && held.inside.length < mostInside) held.inside.push(taken);
     }
   }
 
@@ -188,7 +171,8 @@ export class LockSummary extends Fold {
       lock.waits.clear();
     }
     this.#held.clear();
-    this.#waits.clear();
+    this.#waits = new WeakMap();
+    this.#lost.clear();
   }
 
   #lock({ lock: address }: LockUse, { function: fn }: CallBegin): Lock | undefined {
@@ -223,7 +207,7 @@ export class LockSummary extends Fold {
         held_ns: row.held_ns === null ? null : bound(row.held_ns),
         max_held_ns: row.max_held_ns === null ? null : bound(row.max_held_ns),
       };
-      return { ...row, ...waited, ...held, waiting: waits.size, contention: pairs };
+      return { ...row, ...waited, ...held, waiting: row.waiting + waits.size, contention: pairs };
     });
     return rows.sort(
       (a, b) => b.waited_ns - a.waited_ns || (b.held_ns ?? 0) - (a.held_ns ?? 0) || (a.address < b.address ? -1 : 1),
@@ -232,9 +216,7 @@ export class LockSummary extends Fold {
 
   /** Of calls that take a lock and have not come back, the newest first. */
   open(): OpenLockWait[] {
-    const waits = [...this.#locks.values()].flatMap(({ waits: all }) => [...all]);
-    return waits
-      .filter(({ use }) => !use.isAttempt)
+    return this.#openWaits()
       .sort((a, b) => b.since - a.since)
       .map(({ lock, hart, use: { by }, since }) => {
         const [holder] = lock.holds;
@@ -256,11 +238,15 @@ export class LockSummary extends Fold {
     return [...inversions, ...this.#deadlocks()];
   }
 
+  /** Without attempts, and without what was lost before the end: that was left in another way. */
+  #openWaits(): Wait[] {
+    const isOpen = ({ use, lost = this.#now }: Wait): boolean => !use.isAttempt && lost === this.#now;
+    return [...this.#locks.values()].flatMap(({ waits }) => [...waits].filter(isOpen));
+  }
+
   /** Rings of calls that have not come back, each of which waits for a lock that the next one's owner holds. */
   #deadlocks(): LockFinding[] {
-    const waits = [...this.#locks.values()]
-      .flatMap(({ waits: open }) => [...open].filter((wait) => !wait.use.isAttempt))
-      .sort((a, b) => a.since - b.since);
+    const waits = this.#openWaits().sort((a, b) => a.since - b.since);
     const found: LockFinding[] = [];
     const seen = new Set<Wait>();
     for (const start of waits) {
@@ -299,10 +285,6 @@ function waitOf({ lock, hart, use, since }: Wait): LockWait[] {
  */
 function isNested(hold: Hold, wait: Wait): boolean {
   return hold.hart === wait.hart && hold.wanted >= wait.since;
-}
-
-function isSameOwner(one: Owner, other: Owner): boolean {
-  return one.thread && other.thread ? one.thread === other.thread : one.hart === other.hart;
 }
 
 function orderOf(held: Hold, taken: Hold): LockOrder {

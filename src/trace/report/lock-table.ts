@@ -31,6 +31,7 @@ export function lockTable(
 ): string {
   const rows = summary.rows(timesAtMost);
   if (rows.length === 0) return '';
+  const nameOf = namesOf(rows);
   const shown = rows.filter((row, index) => index < mostRows && (index < fewRows || row.contended + row.waiting > 0));
   const lines = shown.map((row) => ({
     numbers: [
@@ -39,7 +40,7 @@ export function lockTable(
         time === null ? '-' : boundText(time, timesAtMost),
       ),
     ],
-    name: nameOf(row, rows),
+    name: nameOf(row),
     ...placeOf(row.max_held_by),
   }));
   const head = ['taken', 'contended', 'waited', 'longest', 'held', 'longest'];
@@ -57,13 +58,18 @@ export function lockTable(
   ];
   const table = textTable(head, 'lock', lines, { ...options, places: 'held longest at' });
   return (
-    table + tableNotes(notes, options) + contentionText(rows, timesAtMost) + findingsText(summary.findings(isWhole))
+    table +
+    tableNotes(notes, options) +
+    contentionText(rows, nameOf, timesAtMost) +
+    findingsText(summary.findings(isWhole))
   );
 }
 
-/** With the address, where several have the name. */
-function nameOf({ lock, address }: LockRow, rows: readonly LockRow[]): string {
-  return rows.some((other) => other.lock === lock && other.address !== address) ? `${lock} @${address}` : lock;
+/** With the address, where several have the name: each row has its own. */
+function namesOf(rows: readonly LockRow[]): (row: LockRow) => string {
+  const uses = new Map<string, number>();
+  for (const { lock } of rows) uses.set(lock, (uses.get(lock) ?? 0) + 1);
+  return ({ lock, address }) => ((uses.get(lock) ?? 0) > 1 ? `${lock} @${address}` : lock);
 }
 
 function sum(rows: readonly LockRow[], member: 'not_taken' | 'waiting' | 'unreleased'): number {
@@ -76,8 +82,8 @@ function placeOf(text: string | null): { readonly file: string | null; readonly 
   return file === null ? { file: text, line: null } : { file, line: Number(line) };
 }
 
-function contentionText(rows: readonly LockRow[], timesAtMost: boolean): string {
-  const pairs = rows.flatMap((row) => row.contention.map((each) => ({ lock: nameOf(row, rows), ...each })));
+function contentionText(rows: readonly LockRow[], nameOf: (row: LockRow) => string, timesAtMost: boolean): string {
+  const pairs = rows.flatMap((row) => row.contention.map((each) => ({ lock: nameOf(row), ...each })));
   const shown = pairs.sort((a, b) => b.waited_ns - a.waited_ns).slice(0, mostShown);
   return textLines(
     shown.map(

@@ -183,3 +183,46 @@ t.test('a use whose return nothing sees waits for nothing when it is over', asyn
   };
   t.same([true, false].map(waiting), [0, 1]);
 });
+
+t.test('a call that was lost too early has taken the lock all the same', async (t) => {
+  const begin = enters({ of: a }, 0);
+  const { type: _, ...rest } = begin;
+  const lost = { ...rest, type: 'call-lost', time: nanos(5), begin, began: begin.time } as TraceEvent;
+  const end = { ...gets(begin, 30), wasLost: true } as TraceEvent;
+  t.match(summaryOf([begin, lost]).rows(), [{ taken: 0, waiting: 1 }]);
+  t.match(summaryOf([begin, lost, end, releases(a, 40)]).rows(), [
+    { taken: 1, waiting: 0, waited_ns: 30, held_ns: 10 },
+  ]);
+  const others = Array.from({ length: 1000 }, (_, i): TraceEvent[] => {
+    const other = enters({ of: b }, 6 + i);
+    return [other, { ...lost, time: nanos(6 + i), function: b, begin: other, began: other.time } as TraceEvent];
+  });
+  const many = summaryOf([begin, lost, ...others.flat(), { ...end, time: nanos(2000) } as TraceEvent]);
+  t.match(
+    many.rows().map(({ lock, taken, waiting }) => ({ lock, taken, waiting })),
+    [
+      { lock: 'L1', taken: 1, waiting: 0 },
+      { lock: 'L2', taken: 0, waiting: 1000 },
+    ],
+  );
+});
+
+t.test('a call that was left before the end waits for nobody', async (t) => {
+  const left = enters({ of: b }, 5);
+  const { type: _, ...rest } = left;
+  const lost = (time: number) =>
+    ({ ...rest, type: 'call-lost', time: nanos(time), begin: left, began: left.time }) as TraceEvent;
+  const events = [...takes({ of: a }, 0), ...takes({ of: b, hart: 1 }, 1), left];
+  const waits = enters({ of: a, hart: 1 }, 6);
+  t.match(summaryOf([...events, waits, lost(7)]).findings(), [{ kind: 'lock-deadlock' }], 'the end loses it');
+  const before = summaryOf([...events, lost(5.5), waits]);
+  t.same(before.findings(), []);
+  t.match(before.open(), [{ lock: 'L1' }]);
+});
+
+t.test('locks whose release is not seen do not hide an order of later ones', async (t) => {
+  const stale = Array.from({ length: 100 }, (_, i) => takes({ of: lockOf(100 + i) }, i / 100)).flat();
+  const forwards = [...takes({ of: a }, 2), ...takes({ of: b }, 5), releases(b, 8), releases(a, 9)];
+  const backwards = [...takes({ of: b }, 10), ...takes({ of: a }, 15), releases(a, 17), releases(b, 18)];
+  t.match(summaryOf([...stale, ...forwards, ...backwards]).findings(), [{ kind: 'lock-inversion' }]);
+});
