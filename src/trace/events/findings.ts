@@ -11,54 +11,11 @@ import {
   timeOf,
   type Wake,
 } from './events.js';
+import type { Finding, FindingKind } from './finding.js';
 import { isOfPart, isOfTask, NewestRoots } from './roots.js';
 import { Fold } from './sinks.js';
-import type { TaskRow } from './task-summary.js';
+import type { TaskRow } from './task-rows.js';
 import { dropperText } from './text.js';
-
-/**
- * `long-poll`: a poll took so long that other tasks of its executor had to wait. `self-wake-loop`: a task woke itself
- * in each of many polls, and came to the same await again. `idle-polls`: a task was polled many times though nobody had
- * woken it, and came to the same await each time. `woken-not-polled`: the executor did not poll a woken task for long.
- * `panicked`: a panic went through a poll and was caught. `dropped-pending`: a task's Future was dropped before it was
- * ready. `large-future`: a task's Future is much larger than those of the others. `deadlock`, `likely-deadlock`,
- * `lost-wake`: at the end memory showed that a task will not be polled again ({@link Stuck}).
- */
-export type FindingKind =
-  | 'long-poll'
-  | 'self-wake-loop'
-  | 'idle-polls'
-  | 'woken-not-polled'
-  | 'panicked'
-  | 'dropped-pending'
-  | 'large-future'
-  | Stuck['why'];
-
-/** What is worth a look, as `--json` prints it. Times are guest nanoseconds since the trace's first event. */
-export interface Finding {
-  readonly kind: FindingKind;
-  /** The number of the task, as in the table of tasks; 0 for one that was not polled while it was recorded. */
-  readonly task: number;
-  /** Its number at its runtime; null if that is not known. */
-  readonly id: number | null;
-  readonly future: string;
-  readonly instance: string;
-  readonly file: string | null;
-  readonly line: number | null;
-  /** How often it was seen. */
-  readonly count: number;
-  /** When: the first of them, ten at most. */
-  readonly times_ns: readonly number[];
-  /**
-   * The longest poll or wait, in nanoseconds; the polls in a row; the size in bytes; null for what has no size:
-   * `panicked`, `dropped-pending`, deadlocks, lost wakes.
-   */
-  readonly worst: number | null;
-  /** For `dropped-pending`: who dropped it; null if only the memory of the task shows that it is gone. */
-  readonly by?: string | null;
-  /** Of a deadlock and a lost wake: for what the task waits, and who could end that, in words. */
-  readonly wait?: string;
-}
 
 /** What a recording is certain of: all else is left out. */
 interface Certainty extends Disturbance {
@@ -83,6 +40,8 @@ const timesLarger = 4;
 const mostTimes = 10;
 const ABOUT_TIME: ReadonlySet<FindingKind> = new Set(['long-poll', 'woken-not-polled']);
 const mostFindings = 1000;
+/** As many as the table of tasks has ended ones. */
+const mostDroppers = 10_000;
 /** Polls and waits of one finding that are kept; of more it is only known that they were. */
 const mostSpans = 10_000;
 
@@ -162,6 +121,12 @@ export class Findings extends Fold {
         break;
       case 'stuck':
         if (this.#stuck.length < mostFindings) this.#stuck.push(event);
+        break;
+      case 'reset':
+        this.#forgetAll(event.time);
+        break;
+      case 'gap':
+        this.#forgetAll(event.from);
         break;
     }
   }
@@ -260,7 +225,7 @@ export class Findings extends Fold {
     const task = event.root && this.#tasks.get(event.root);
     if (!task || task.root !== event.root || !isOfTask(event)) return;
     this.#forget(task.root);
-    this.#droppers.set(task.root, dropperText(event));
+    if (this.#droppers.size < mostDroppers) this.#droppers.set(task.root, dropperText(event));
   }
 
   #wakes({ root, by, time }: Wake): void {
@@ -279,6 +244,13 @@ export class Findings extends Fold {
     if (task?.root !== root) return;
     this.#tasks.delete(root);
     this.#woken.delete(task);
+  }
+
+  /** What tasks did from now on was not seen, or they are gone. */
+  #forgetAll(until: number): void {
+    for (const task of this.#woken) this.#late(task, until);
+    this.#woken.clear();
+    this.#tasks.clear();
   }
 
   /** A task is polled now, or never. */

@@ -14,68 +14,7 @@ import {
 import { isOfPart, isOfTask, NewestRoots } from './roots.js';
 import { Fold } from './sinks.js';
 import type { StopError } from './summary.js';
-
-/**
- * What a task was doing when the recording ended. `cancelled`: its Future was dropped before it was ready. `dropped`:
- * the same, which shows only in that another task has its memory: `ended_ns` is then when that was seen. `lost`: the
- * end of its last poll was not seen. `unknown`: the result of its last poll is not in memory.
- */
-export type TaskState = 'running' | 'waiting' | 'ready' | 'panicked' | 'cancelled' | 'dropped' | 'lost' | 'unknown';
-
-/** One task: the outermost Future that was polled, as `--json` prints it. Times are guest nanoseconds. */
-export interface TaskRow {
-  /** In the order of their first polls, from 1. */
-  readonly number: number;
-  readonly future: string;
-  readonly instance: string;
-  readonly file: string | null;
-  readonly line: number | null;
-  /** What its runtime knows of it; null if nothing, or if that was not seen. */
-  readonly runtime: string | null;
-  readonly id: number | null;
-  readonly name: string | null;
-  /** Where it was spawned: `src/main.rs:12:5`. */
-  readonly spawned: string | null;
-  /** Of the Future. */
-  readonly address: string;
-  /** The root of its process's page tables, where a kernel runs several. */
-  readonly space?: string;
-  /** Bytes of the Future. */
-  readonly size: number | null;
-  readonly state: TaskState;
-  /** Polls of the task: those of its Futures that stand in no other poll of it. */
-  readonly polls: number;
-  /** Time in these polls. */
-  readonly busy_ns: number;
-  /** The longest of them. */
-  readonly max_ns: number;
-  /** `busy_ns` and `max_ns` are upper bounds, see `SummaryRow`. */
-  readonly times_at_most?: true;
-  /** Time between them, and from the last one to the end of the recording if it will be polled again. */
-  readonly idle_ns: number;
-  /**
-   * Of `idle_ns`, the time from a wake to the next poll; null if wakes were not seen, as in the next four. Null also if
-   * some wakes were of no task, and nothing says that none of them was this one's.
-   */
-  readonly scheduled_ns: number | null;
-  readonly wakes: number | null;
-  /** `wakes` is a lower bound, because not every inlined wake leaves a mark. */
-  readonly wakes_at_least: boolean;
-  /** Those of `wakes` in a poll of the task. */
-  readonly self_wakes: number | null;
-  /** From the first wake since a poll began to the next poll: the mean, and the longest. */
-  readonly wake_to_poll_avg_ns: number | null;
-  readonly wake_to_poll_max_ns: number | null;
-  /** When it was first polled, since the trace's first event. */
-  readonly first_poll_ns: number;
-  /** When it was ready, dropped, or unwound; null if it was not. */
-  readonly ended_ns: number | null;
-  /**
-   * Where it waits, or waited last, in its own code: and what of a library it awaits there. Null if it never did, or no
-   * file is known.
-   */
-  readonly await: { readonly file: string; readonly line: number | null; readonly inside?: string } | null;
-}
+import type { TaskRow, TaskState } from './task-rows.js';
 
 /** What is counted of one task. */
 interface Tally {
@@ -135,6 +74,8 @@ export class TaskSummary extends Fold {
     else if (event.type === 'poll-lost') this.#loses(event);
     else if (event.type === 'wake') this.#wakes(event);
     else if (event.type === 'cancelled' && isOfTask(event)) this.#cancels(event);
+    else if (event.type === 'reset') this.#resets(event.time);
+    else if (event.type === 'gap') for (const task of this.#live) task.woken = undefined; // It may have been polled.
   }
 
   /** Tasks that have ended and have no row, because there are too many. */
@@ -193,6 +134,16 @@ export class TaskSummary extends Fold {
     task.idle += time - task.last;
     task.awaits ??= state && placed({ ...state, inside: undefined });
     this.#over(task, time);
+  }
+
+  /** All tasks are gone. */
+  #resets(time: number): void {
+    for (const task of [...this.#live]) {
+      if (isIdle(task)) task.idle += time - task.last;
+      task.state = 'reset';
+      this.#over(task, time);
+    }
+    this.#tasks.clear();
   }
 
   #begins(event: PollBegin): void {
@@ -287,7 +238,6 @@ export class TaskSummary extends Fold {
     const { runtime = null, id = null, name = null, spawned = null } = root.about ?? {};
     // The end of the recording takes what is open for lost.
     const isCut = state === 'lost' && task.last === this.#now;
-    const isLive = ended === undefined && state !== 'running' && state !== 'lost';
     return {
       number: task.number,
       future,
@@ -302,12 +252,17 @@ export class TaskSummary extends Fold {
       polls: task.polls,
       busy_ns: task.busy,
       max_ns: task.max,
-      idle_ns: task.idle + (isLive ? this.#now - task.last : 0),
+      idle_ns: task.idle + (ended === undefined && isIdle(task) ? this.#now - task.last : 0),
       first_poll_ns: task.first,
       ended_ns: ended ?? null,
       await: awaits?.file === undefined ? null : awaitOf(awaits.file, awaits),
     };
   }
+}
+
+/** It is between two polls, as far as is known. */
+function isIdle({ state }: Tally): boolean {
+  return state !== 'running' && state !== 'lost';
 }
 
 type WakeColumns = ReturnType<typeof wakesOf>;

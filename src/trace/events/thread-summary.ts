@@ -52,6 +52,9 @@ export class ThreadSummary extends Fold {
     } else if (event.type === 'call-end' || event.type === 'call-lost') {
       const tally = event.thread && this.#tallies.get(event.thread);
       if (tally?.open && tally.open === event.begin) ends(tally, event.time, event.type === 'call-lost');
+    } else if (event.type === 'gap' || event.type === 'reset') {
+      // It may have had a hart meanwhile.
+      for (const tally of this.#tallies.values()) tally.left = undefined;
     }
   }
 

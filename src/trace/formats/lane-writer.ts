@@ -29,8 +29,10 @@ import type { Process, ProcessRef } from '../events/processes.js';
 import { threadText } from '../events/text.js';
 import type { Served } from './served-calls.js';
 
-/** `lost`: another Future is at its address now, and the end of its last poll was not seen. */
-export type LifeEnd = 'ready' | 'panicked' | 'dropped' | 'lost';
+/**
+ * `lost`: another Future is at its address now, and the end of its last poll was not seen. `reset`: the machine was reset.
+ */
+export type LifeEnd = 'ready' | 'panicked' | 'dropped' | 'lost' | 'reset';
 
 /** What a format with timelines may write. */
 interface LaneEvents {

@@ -136,6 +136,7 @@ export class Lanes implements TraceSink {
         break;
       case 'gap':
       case 'reset':
+        if (event.type === 'reset') this.#resets(event.time);
         this.#served.forget();
         (writer[event.type] as ((event: TraceEvent) => void) | undefined)?.call(writer, event);
         break;
@@ -285,6 +286,12 @@ export class Lanes implements TraceSink {
     this.#lives.set(life);
     this.#writer.lifeBegin?.(root, time);
     return life;
+  }
+
+  /** All tasks are gone. */
+  #resets(time: GuestNanos): void {
+    for (const life of this.#lives.values()) this.#endLife(life, time, 'reset');
+    this.#replaced.clear();
   }
 
   #endLife(life: Life, time: GuestNanos, how: LifeEnd): void {

@@ -44,7 +44,12 @@ export interface WaitRow {
 }
 
 /** How a wait ended where no wake did that. */
-const marks = { unseen: '[no wake seen]', dropped: '[dropped]', open: '[still waiting at the end]' } as const;
+const marks = {
+  unseen: '[no wake seen]',
+  dropped: '[dropped]',
+  reset: '[reset]',
+  open: '[still waiting at the end]',
+} as const;
 /** The innermost frame of the time between a wake and its poll. */
 const runnable = '[woken, not polled yet]';
 
@@ -158,7 +163,7 @@ export class OffCpu extends Filter {
         this.#woken.delete(begin.root);
       },
       lifeEnd: (root, _time, how) => {
-        this.#settle(how === 'dropped' ? marks.dropped : undefined);
+        this.#settle(how === 'dropped' || how === 'reset' ? marks[how] : undefined);
         this.#woken.delete(root);
       },
     };

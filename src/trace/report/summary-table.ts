@@ -3,7 +3,7 @@ import { INLINED_NOTE, LEFT_OUT_NOTE } from '../events/bounds.js';
 import type { FunctionRow } from '../events/function-summary.js';
 import { futureNames, linesNames, type Named, readable } from '../events/future-names.js';
 import { compare, type SummaryRow } from '../events/summary.js';
-import type { TaskRow } from '../events/task-summary.js';
+import type { TaskRow } from '../events/task-rows.js';
 import { boundText, type TableOptions, tableNotes, textTable, timeText, timeWithError } from '../events/text-table.js';
 
 type Count = 'polls' | 'ready' | 'pending' | 'panicked' | 'cancelled' | 'derived' | 'lost';

@@ -1,7 +1,7 @@
 import { insideText } from '../events/await-place.js';
 import type { FunctionRow } from '../events/function-summary.js';
 import type { SummaryRow } from '../events/summary.js';
-import type { TaskRow } from '../events/task-summary.js';
+import type { TaskRow } from '../events/task-rows.js';
 import { timeText } from '../events/text-table.js';
 import type { HtmlTables, HtmlWait } from '../formats/html/tables.js';
 import { type Column, functionColumns, futureColumns, taskColumns, wakeColumns } from '../report/summary-table.js';

@@ -141,6 +141,18 @@ t.test('a task that is woken, and that nobody polls', async (t) => {
   );
 });
 
+t.test('what was woken before a reset or a gap waits until then', async (t) => {
+  const other = { ...root, key: 4, address: addr(0x2000) };
+  const here = { ...root, key: 5 };
+  const woken = [...poll(0, 5), wake(10, root)];
+  const later = [...poll(3e9, 3e9 + 1, { root: here }), ...poll(4e9, 4e9 + 1, { root: other })];
+  const reset = (time: number): TraceEvent => ({ type: 'reset', time: nanos(time) });
+  t.same(find([...woken, reset(1000), ...later]), [], 'no task of an earlier boot is dropped');
+  t.match(find([...woken, reset(2e9), ...later]), [{ kind: 'woken-not-polled', worst: 2e9 - 10 }]);
+  const gap: TraceEvent = { type: 'gap', from: nanos(20), to: nanos(2e9) };
+  t.same(find([...woken, gap, ...poll(3e9, 3e9 + 1)]), [], 'it may have been polled');
+});
+
 t.test('a task that is dropped before it is ready, and one that is much larger than others', async (t) => {
   const next: RootRef = { ...root, key: 4 };
   t.match(find([...poll(0, 5), ...poll(20, 30, { root: next, to: returned })]), [

@@ -78,9 +78,9 @@ const notes: readonly Note[] = [
     shown: [500, 900].map((from) => ['not recorded: the link to the stub was broken', from, 900]),
   },
   {
-    ...{ category: 'reset', behind: 6, track: 'labkern', events: [{ type: 'reset', time: nanos(700) }] },
-    shown: [['the machine was reset', 700, 700]],
-    lines: [/^# the machine was reset at 0\.700 us$/m],
+    ...{ category: 'reset', behind: 8, track: 'labkern', events: [{ type: 'reset', time: nanos(5_000_001_000) }] },
+    shown: [['the machine was reset', 5_000_001_000, 5_000_001_000]],
+    lines: [/^# the machine was reset at 5000001\.000 us$/m],
   },
   {
     ...{ category: 'line', behind: 6, track: 'hart 0' },

@@ -97,6 +97,33 @@ t.test('memory that another task lies in is of a task that was dropped', async (
   t.match(summarize([...lost, next]), [{ state: 'lost' }, { state: 'running' }]);
 });
 
+t.test('a reset ends all tasks, and a gap leaves out who was woken before it', async (t) => {
+  const begin = { type: 'poll-begin', ...at(0), state: unresumed } as const;
+  const pends = {
+    type: 'poll-end',
+    ...at(100),
+    begin,
+    began: begin.time,
+    result: 'pending',
+    state: suspend0,
+    chain: [],
+  };
+  const other = { key: 8, future: futures[1], address: root.address };
+  const next = { type: 'poll-begin', ...at(900, other), state: unresumed } as const;
+  const reset = { type: 'reset', time: nanos(400) } as const;
+  const [first, second] = summarize([begin, pends as TraceEvent, reset, next]);
+  t.match(first, { number: 1, state: 'reset', idle_ns: 300, ended_ns: 400 });
+  t.match(second, { number: 2, state: 'running' });
+  const wake: TraceEvent = {
+    ...{ type: 'wake', time: nanos(200), hart: 1, waker: root.address, root, by: undefined },
+    caller: { function: undefined, file: undefined, line: undefined },
+  };
+  const again = { type: 'poll-begin', ...at(900), state: suspend0 } as const;
+  const tasks = new TaskSummary();
+  tell(tasks, [begin, pends as TraceEvent, wake, { type: 'gap', from: nanos(300), to: nanos(800) }, again]);
+  t.match(tasks.rows('all'), [{ wakes: 1, wake_to_poll_max_ns: null, scheduled_ns: 0 }]);
+});
+
 t.test('the table shows the busiest tasks, and tells of the others', async (t) => {
   const many = Array.from({ length: 40 }, (_, i): TraceEvent => {
     const one = { key: i, future: futures[i % 2] ?? futures[0], address: root.address };

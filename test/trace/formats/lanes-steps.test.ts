@@ -103,6 +103,17 @@ const call = (time: number, name: string, more: Options = {}) => {
 const back = (begin: ReturnType<typeof call>, time: number, type = 'call-end') => ({ ...begin, type, time, begin });
 const wake = (time: number, root: RootRef | undefined) => ({ type: 'wake', time, hart: 0, root, by: undefined });
 
+t.test('a reset ends all tasks', async (t) => {
+  const { tell } = lanes();
+  const [first, second] = [poll(0), poll(20, two)];
+  tell(first, end(first, 10), second, end(second, 25, 'ready'));
+  t.same(tell({ type: 'reset', time: 30 }), [
+    ...['wait-end 1 30 waiting at src/a.rs:7', 'tasks 30 0 0', 'life-end 1 30 reset'],
+    'reset',
+  ]);
+  t.same(tell(poll(90, task(3, 0x1000))).slice(0, 1), ['life 3 90'], 'nothing is dropped there');
+});
+
 t.test('events without a slice reach the writer, each hart is told once', async (t) => {
   const { tell } = lanes();
   t.same(tell({ type: 'gap' }, { type: 'reset' }, { type: 'console' }), ['gap', 'reset', 'console']);

@@ -2,13 +2,15 @@ import { leftOutText, lossTexts, namesBound } from '../../events/bounds.js';
 import { CallTree } from '../../events/call-tree.js';
 import { disturbanceOf } from '../../events/disturbance.js';
 import type { ProbeFact, RootRef, TraceEvent, TraceFacts, TraceInfo } from '../../events/events.js';
-import { type Finding, Findings } from '../../events/findings.js';
+import type { Finding } from '../../events/finding.js';
+import { Findings } from '../../events/findings.js';
 import { findingText } from '../../events/findings-text.js';
 import { type FunctionRow, FunctionSummary } from '../../events/function-summary.js';
 import { futureNames, linesNames, type Named } from '../../events/future-names.js';
 import { Fold, tee } from '../../events/sinks.js';
 import { type StopError, Summary, type SummaryRow } from '../../events/summary.js';
-import { type TaskRow, TaskSummary } from '../../events/task-summary.js';
+import type { TaskRow } from '../../events/task-rows.js';
+import { TaskSummary } from '../../events/task-summary.js';
 import { ownTimeText } from '../../events/text.js';
 import { OffCpu, type WaitRow } from '../off-cpu.js';
 

@@ -41,7 +41,13 @@ interface KeptWake extends Pick<Wake, 'root' | 'waker' | 'by' | 'caller'> {
   readonly body: Body;
 }
 
-const lifeText = { ready: 'completed', panicked: 'panicked', dropped: 'dropped before it was ready', lost: 'lost' };
+const lifeText = {
+  ready: 'completed',
+  panicked: 'panicked',
+  dropped: 'dropped before it was ready',
+  lost: 'lost',
+  reset: 'the machine was reset',
+};
 
 /** The way into a system call, and the way back. */
 const FIRST_SERVED = 2 ** 41;
