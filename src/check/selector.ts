@@ -48,6 +48,18 @@ function ofFuture(future: FutureRef): Named {
   return { key: future, names: [future.future, future.instance], place: future };
 }
 
+/** As what a thing is seen that a word names. */
+const seenAs = {
+  fn: 'fn',
+  return: 'fn',
+  poll: 'poll',
+  ready: 'poll',
+  wake: 'poll',
+  watch: 'watch',
+  line: 'line',
+  reset: 'reset',
+} as const satisfies Readonly<Record<Word, string>>;
+
 /** What matches a budget's word and glob. */
 export class Selector {
   readonly text: string;
@@ -75,8 +87,26 @@ export class Selector {
   isProbed(end: Ending): boolean {
     if (this.#word === 'reset') return true;
     if (this.#leftOut(end) !== undefined) return false;
-    const { seen, facts } = end;
-    return [...seen].map(nameOf).some(this.#matches) || (facts?.probes ?? []).some(({ name }) => this.#matches(name));
+    return !this.#needsWakes(end) && this.#namesIn(end).some(this.#matches);
+  }
+
+  #needsWakes({ seen }: Ending): boolean {
+    return this.#word === 'wake' && ![...seen].some((each) => each.startsWith('wake:'));
+  }
+
+  /**
+   * The names of what was seen as such a thing, and of probes. An async fn and its Future share a name: one probe of a
+   * name that was seen as another thing is a probe of that.
+   */
+  #namesIn({ seen, facts }: Ending): string[] {
+    const prefix = `${seenAs[this.#word]}:`;
+    const isOwn = (each: string): boolean => each.startsWith(prefix);
+    const others = new Set([...seen].filter((each) => !isOwn(each) && !each.startsWith('wake:')).map(nameOf));
+    const probes = (facts?.probes ?? []).map(({ name }) => name);
+    const uses = new Map<string, number>();
+    for (const name of probes) uses.set(name, (uses.get(name) ?? 0) + 1);
+    const isOther = (name: string): boolean => others.has(name) && uses.get(name) === 1;
+    return [...[...seen].filter(isOwn).map(nameOf), ...probes.filter((name) => !isOther(name))];
   }
 
   /** Whether probes of it were left out, or switched off on the way. */
@@ -91,9 +121,8 @@ export class Selector {
       const why = leftOut.why === undefined ? '' : ` (${leftOut.why})`;
       return `the probe of ${subjectOf(leftOut)} was left out, or switched off on the way${why}`;
     }
-    const { seen, facts } = end;
-    const names = [...[...seen].map(nameOf), ...(facts?.probes ?? []).map(({ name }) => name)];
-    const near = nearest(this.#glob, names);
+    if (this.#needsWakes(end)) return 'no wake is in the trace: record with --wakes';
+    const near = nearest(this.#glob, this.#namesIn(end));
     return `nothing in the trace has this name${near.length > 0 ? `; nearest: ${near.join(', ')}` : ''}`;
   }
 
@@ -129,6 +158,7 @@ export function selectorAt(value: Json, at: string, allowed: readonly Word[] = w
 export function selectorsOf(event: TraceEvent): string | undefined {
   if (event.type === 'call-begin') return `fn:${event.function.name}`;
   if (event.type === 'poll-begin') return `poll:${event.future.future}`;
+  if (event.type === 'wake' && event.root) return `wake:${event.root.future.future}`;
   if (event.type === 'place') return `line:${event.place.name}`;
   return event.type === 'watch' ? `watch:${event.watch.name}` : undefined;
 }

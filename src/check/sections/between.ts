@@ -7,7 +7,7 @@ import { placeOf, type Selector, selectorAt } from '../selector.js';
 
 const keys = ['from', 'to', 'max', 'max_instructions'] as const;
 
-/** From each `from` to the next `to`; the longest counts. */
+/** From each `from` to the next `to` of the same boot; the longest counts. */
 class Stretch {
   readonly from: Selector;
   readonly to: Selector;
@@ -34,6 +34,8 @@ class Stretch {
       if (took >= (this.longest?.took ?? 0)) this.longest = { took, begun: this.#since.time, place: this.#since.place };
       this.#since = undefined;
     }
+    // The machine begins anew.
+    if (event.type === 'reset') this.#since = undefined;
     if (this.#since === undefined && this.from.matches(event)) this.#since = { time, place: placeOf(event) };
   }
 }

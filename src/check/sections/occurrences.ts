@@ -9,15 +9,18 @@ import { placeOf, type Selector, selectorAt } from '../selector.js';
 class First {
   readonly selector: Selector;
   time: GuestNanos | undefined;
+  /** Events before it: at one time of the clock several may come. */
+  before = 0;
   place: Place | undefined;
 
   constructor(selector: Selector) {
     this.selector = selector;
   }
 
-  event(event: TraceEvent): void {
+  event(event: TraceEvent, before = 0): void {
     if (this.time !== undefined || event.type === 'gap' || !this.selector.matches(event)) return;
     this.time = event.time;
+    this.before = before;
     this.place = placeOf(event);
   }
 }
@@ -107,9 +110,11 @@ export const order: SectionKind = {
       if (firsts.length < 2) throw invalid(path, 'has fewer than two things to be in order');
       return firsts;
     });
+    let count = 0;
     return {
-      event: (event) => {
-        for (const chain of chains) for (const first of chain) first.event(event);
+      event(event) {
+        for (const chain of chains) for (const first of chain) first.event(event, count);
+        count++;
       },
       verdicts: (end) => chains.map((chain) => orderVerdict(chain, end)),
       updated: () => chains.map(updatedChain),
@@ -120,14 +125,13 @@ export const order: SectionKind = {
 function orderVerdict(chain: readonly First[], end: Ending): Verdict {
   const subject = chain.map(({ selector }) => selector.text).join(', ');
   const missing = chain.find(({ time }) => time === undefined);
-  // Events at the same time are in the order of the trace, which a sort that is stable keeps.
-  const late = chain.findIndex(({ time = 0 }, i) => i > 0 && time < (chain[i - 1]?.time ?? 0));
+  const late = chain.findIndex((first, i) => i > 0 && first.before < (chain[i - 1]?.before ?? 0));
   const [before, after] = [chain[late - 1], chain[late]];
   const state = missing || late > 0 ? 'broken' : 'kept';
   const measured = missing
     ? `${missing.selector.text} ${measuredText(missing, end)}`
     : before && after
-      ? `${after.selector.text} came ${measuredText(after, end)}, ${before.selector.text} ${measuredText(before, end)}`
+      ? `${after.selector.text} came ${measuredText(after, end)}, then ${before.selector.text} ${measuredText(before, end)}`
       : 'in this order';
   return { section: 'order', subject, state, limit: 'in this order', measured, place: missing?.place ?? after?.place };
 }
@@ -135,5 +139,5 @@ function orderVerdict(chain: readonly First[], end: Ending): Verdict {
 /** What came, in the order in which it came. */
 function updatedChain(chain: readonly First[]): Json {
   const came = chain.filter(({ time }) => time !== undefined);
-  return came.sort((a, b) => (a.time ?? 0) - (b.time ?? 0)).map(({ selector }) => selector.text);
+  return came.sort((a, b) => a.before - b.before).map(({ selector }) => selector.text);
 }

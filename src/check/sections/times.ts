@@ -69,24 +69,28 @@ export const times: SectionKind = {
     const calls = new Times(timed);
     return {
       event: (event) => calls.event(event),
-      verdicts: (end) =>
-        timed.flatMap((each) => [...each.limits].map(([measure, limit]) => verdict(each, measure, limit, end))),
-      updated: ({ info }, headRoom) =>
-        Object.fromEntries(
-          timed
-            .filter(({ durations }) => durations.count > 0)
-            .map((each) => {
-              const limits = [...each.limits.keys()].map((key) => [key, roomyTime(each.of(key), headRoom, info.clock)]);
-              return [each.selector.text, Object.fromEntries(limits)];
-            }),
-        ),
+      verdicts(end) {
+        calls.over();
+        return timed.flatMap((each) => [...each.limits].map(([measure, limit]) => verdict(each, measure, limit, end)));
+      },
+      updated({ info }, headRoom) {
+        calls.over();
+        const limitsOf = (each: Timed) =>
+          [...each.limits.keys()].map((key) => [key, roomyTime(each.of(key), headRoom, info.clock)]);
+        const seen = timed.filter(({ durations }) => durations.count > 0);
+        return Object.fromEntries(seen.map((each) => [each.selector.text, Object.fromEntries(limitsOf(each))]));
+      },
     };
   },
 };
 
+const mostLost = 1000;
+
 /** Adds the time of each call and poll to what it is chosen by. */
 class Times extends TimedFold {
   readonly #timed: readonly Timed[];
+  /** Polls whose end was not seen, and how long they took at least: the end of one may still come. */
+  readonly #lost = new Map<AnyBegin, number>();
 
   constructor(timed: readonly Timed[]) {
     super();
@@ -96,12 +100,27 @@ class Times extends TimedFold {
   protected began(): void {}
 
   protected returned({ begin }: PollEnd | CallEnd, { time, total }: CallTime): void {
+    if (begin) this.#lost.delete(begin);
     this.#add(begin, time, total);
   }
 
   /** A poll that blocks for ever has no end: so long it took at least. */
   protected override lost({ type, begin, time, began }: PollLost | CallLost): void {
-    if (type === 'poll-lost') this.#add(begin, time - began, time - began);
+    if (type !== 'poll-lost' || !begin) return;
+    this.#lost.set(begin, time - began);
+    if (this.#lost.size > mostLost) this.#settle(1);
+  }
+
+  /** No further end comes. */
+  over(): void {
+    this.#settle(this.#lost.size);
+  }
+
+  #settle(count: number): void {
+    for (const [begin, time] of [...this.#lost].slice(0, count)) {
+      this.#lost.delete(begin);
+      this.#add(begin, time, time);
+    }
   }
 
   #add(begin: AnyBegin | undefined, time: number, total: number): void {
