@@ -133,7 +133,8 @@ export class CallTree extends TimedFold {
     const waiting: TreeNode[] = [...this.#root.children.values()].reverse();
     for (let node = waiting.pop(); node !== undefined; node = waiting.pop()) {
       yield node;
-      waiting.push(...[...node.children.values()].reverse());
+      // They may be more than one call takes as arguments.
+      for (const child of [...node.children.values()].reverse()) waiting.push(child);
     }
   }
 

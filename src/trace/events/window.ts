@@ -44,18 +44,25 @@ export class Window extends Filter {
     if (isFirst) this.#state = 'inside';
     // The entry that it begins with does not end it, but a time may be over already.
     const ends = !isFirst || typeof this.#to === 'number';
-    if (this.#state === 'inside' && ends && reached(event, this.#to)) this.#state = 'after';
-    if (this.#state === 'inside') {
+    const before = this.#state;
+    if (before === 'inside' && ends && reached(event, this.#to)) this.#state = 'after';
+    const isInside = this.#state === 'inside' || (before === 'inside' && beginsBefore(event, this.#to));
+    if (isInside) {
       this.#isEmpty = false;
       if (isBegin(event)) this.#begun.add(event);
     }
-    if (isEnd(event) ? this.#hasBegun(event) : this.#state === 'inside') this.sink.event(event);
+    if (isEnd(event) ? this.#hasBegun(event) : isInside) this.sink.event(event);
   }
 
   /** Whether what ends has begun inside. Of a begin that was never seen nothing more is known than where it ends. */
   #hasBegun({ begin }: AnyEnd): boolean {
     return begin ? this.#begun.has(begin) : this.#state === 'inside';
   }
+}
+
+/** A gap that ends behind a window may begin in it. */
+function beginsBefore(event: TraceEvent, moment: Moment | undefined): boolean {
+  return event.type === 'gap' && typeof moment === 'number' && event.from < moment;
 }
 
 function reached(event: TraceEvent, moment: Moment | undefined): boolean {

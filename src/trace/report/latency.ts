@@ -49,6 +49,7 @@ export class Latency extends Fold {
     else if (event.type === 'poll-lost') this.#loses(event);
     else if (event.type === 'derived-poll') this.#derives(event);
     else if (event.type === 'cancelled') this.#cancels(event);
+    else if (event.type === 'gap') this.#gap();
     else if (event.type === 'reset') this.#forget();
   }
 
@@ -133,6 +134,11 @@ export class Latency extends Fold {
     row.self += life.busy;
     row.waiting = row.total - row.self;
     row.durations.add(took);
+  }
+
+  /** What lives may be over, and another one in its place. */
+  #gap(): void {
+    for (const lives of this.#open.values()) for (const life of lives) life.began = undefined;
   }
 
   /** What still lives has no end. */

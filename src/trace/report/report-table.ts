@@ -116,8 +116,11 @@ const MOST_BARS = 12;
 
 function scaleOf(rows: readonly ReportRow[]): Scale {
   const timed = rows.filter(({ durations }) => durations.count > 0);
-  const first = Math.min(...timed.map(({ durations }) => powerOf(durations.min)));
-  const last = Math.max(...timed.map(({ durations }) => powerOf(durations.max)));
+  const first = timed.reduce(
+    (least, { durations }) => Math.min(least, powerOf(durations.min)),
+    Number.POSITIVE_INFINITY,
+  );
+  const last = timed.reduce((most, { durations }) => Math.max(most, powerOf(durations.max)), 0);
   if (timed.length === 0) return { first: 0, step: 1, bars: 0, title: 'times' };
   const step = Math.ceil((last - first + 1) / MOST_BARS);
   const bars = Math.ceil((last - first + 1) / step);

@@ -1,4 +1,5 @@
 import { hex } from '../../base/addr.js';
+import { madeOnce } from '../../base/made-once.js';
 import { plural, textLines } from '../../text/index.js';
 import { LEFT_OUT_NOTE, namesLeftOut } from '../events/bounds.js';
 import type { FunctionRef, ProbeFact, RootRef } from '../events/events.js';
@@ -69,18 +70,23 @@ interface Shown {
 }
 
 function tallyTable(heads: readonly string[], title: string, shown: readonly Shown[], options: TableOptions): string {
-  const isAlike = (one: Shown, other: Shown): boolean =>
-    other.row.function.name === one.row.function.name && other.argument === one.argument;
+  const isShared = sharedBy(shown, ({ row, argument }) => `${row.function.name}\n${argument}`);
   const lines = shown.map((each) => {
     const { row, argument, numbers } = each;
-    const { name, instance, address, file = null, line = null } = row.function;
-    const isShared = shown.some((other) => isAlike(each, other) && other.row.function.address !== address);
+    const { name, instance, file = null, line = null } = row.function;
     const of = `${argument === undefined ? '' : `, ${argument}`}${groupText(row.group)}`;
     const calls = `${row.isBound ? '>=' : ''}${row.calls}`;
-    return { numbers: [calls, ...numbers], name: `${isShared ? instance : name}${of}`, file, line };
+    return { numbers: [calls, ...numbers], name: `${isShared(each) ? instance : name}${of}`, file, line };
   });
   const note = shown.some(({ row }) => row.isBound) && LEFT_OUT_NOTE;
   return textTable(heads, title, lines, options) + tableNotes([note], options);
+}
+
+/** Whether functions at several addresses have the same text. */
+function sharedBy<T extends { readonly row: TallyRow }>(all: readonly T[], textOf: (one: T) => string) {
+  const addresses = new Map<string, Set<bigint>>();
+  for (const one of all) madeOnce(addresses, textOf(one), () => new Set<bigint>()).add(one.row.function.address);
+  return (one: T): boolean => (addresses.get(textOf(one))?.size ?? 0) > 1;
 }
 
 /** For machines, in the order of {@link tallyJson}. `value`: the sum or the average; null without calls. */
@@ -121,15 +127,14 @@ const barWidth = 40;
 
 /** For the user: a histogram a function. Instances that share a name have all of theirs, or else their addresses. */
 export function histogramTexts(rows: readonly TallyRow[]): string[] {
-  const counted = rows.filter(({ by }) => by && !by.added);
-  return counted.map((row) => {
+  const counted = rows.filter(({ by }) => by && !by.added).map((row) => ({ row }));
+  const isNameShared = sharedBy(counted, ({ row }) => row.function.name);
+  const isInstanceShared = sharedBy(counted, ({ row }) => row.function.instance);
+  return counted.map((each) => {
+    const { row } = each;
     const { name, instance, address } = row.function;
-    const others = counted.map((other) => other.function).filter((other) => other.address !== address);
-    if (!others.some((other) => other.name === name)) return histogramText(row, name);
-    return histogramText(
-      row,
-      others.some((other) => other.instance === instance) ? `${name} at ${hex(address)}` : instance,
-    );
+    if (!isNameShared(each)) return histogramText(row, name);
+    return histogramText(row, isInstanceShared(each) ? `${name} at ${hex(address)}` : instance);
   });
 }
 

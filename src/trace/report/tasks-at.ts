@@ -1,6 +1,7 @@
 import type { Addr } from '../../base/addr.js';
 import {
   type AwaitLink,
+  type Cancelled,
   type DerivedPoll,
   type FutureRef,
   type HartInfo,
@@ -16,7 +17,7 @@ import {
   type Wake,
 } from '../events/events.js';
 import { HartLabels } from '../events/hart-labels.js';
-import { isOfPart, placeOf } from '../events/roots.js';
+import { isOfPart, isOfTask, placeOf } from '../events/roots.js';
 import { Fold } from '../events/sinks.js';
 import { type Moment, momentReached } from '../events/window.js';
 
@@ -148,6 +149,7 @@ export class TasksAt extends Fold {
     else if (event.type === 'poll-lost') this.#loses(event);
     else if (event.type === 'wake') this.#wakes(event);
     else if (event.type === 'derived-poll' || event.type === 'state') this.#derives(event);
+    else if (event.type === 'cancelled') this.#cancels(event);
     else if (event.type === 'reset') {
       this.#tasks.clear();
       this.#newest.clear();
@@ -211,6 +213,15 @@ export class TasksAt extends Fold {
   #wakes(wake: Wake): void {
     const task = wake.root && this.#tasks.get(wake.root.key);
     if (task) task.woken ??= wake;
+  }
+
+  /** A Future was dropped. With a task's own the task is over. */
+  #cancels(event: Cancelled): void {
+    const task = event.root && this.#tasks.get(event.root.key);
+    if (task === undefined) return;
+    const found = find(task.nodes, `${event.future.key} ${event.address}`);
+    if (isOfTask(event)) this.#over(task);
+    else if (found && !found.node.isOpen) found.around.delete(found.key);
   }
 
   /** A poll that was inlined, or what it changed. */

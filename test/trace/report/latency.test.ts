@@ -104,3 +104,9 @@ t.test('in any story each life is counted once, and is its polls and its waits',
   );
   return Promise.resolve();
 });
+
+t.test('one that lives through a gap may be another one afterwards', async (t) => {
+  const gap: TraceEvent = { type: 'gap', from: nanos(20), to: nanos(90) };
+  const life = [begin(0, unresumed), end(10, 0, 'pending'), gap, begin(100, suspend0), end(130, 100, 'ready')];
+  t.match(rowsOf(life), [{ calls: 1, lost: 1, total: 0 }]);
+});

@@ -272,3 +272,16 @@ t.test('who wakes a thread: a call that is given its address, or what it sleeps 
   );
   t.end();
 });
+
+t.test('what is nested deeper than anybody reads is counted', async (t) => {
+  const deep = fn('deep');
+  const times = Array.from({ length: 5000 }, (_, i) => i);
+  const events = linked([
+    ...times.map((i) => call(deep, 0, i).begin(i)),
+    ...times.map((i) => call(deep, 0, 4999 - i).end(10_000 + i, 4999 - i)),
+  ]);
+  const { story, followed } = storyOf(events, 'deep', 1);
+  t.equal(followed.total_ns, 14_999);
+  t.equal(story.leftOut, 4500);
+  t.match(storyText(story, options, 600), /\n4500 lines more\n$/);
+});

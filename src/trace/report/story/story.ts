@@ -23,6 +23,8 @@ import { awaited, LockHolders, wakesThread, wokeNothing } from './wakers.js';
 
 /** More would not be read, and a trace may have millions. */
 const mostNodes = 100_000;
+/** What is nested deeper is left out. */
+const mostDeep = 500;
 
 type WaitNode = StoryNode & { readonly wait: StoryWait; waker?: CallBegin };
 
@@ -260,7 +262,7 @@ export class Story extends Fold {
   }
 
   #add(lane: Lane, node: StoryNode): StoryNode | undefined {
-    if (this.#nodes >= mostNodes) {
+    if (this.#nodes >= mostNodes || lane.length >= mostDeep) {
       this.leftOut++;
       return undefined;
     }

@@ -1,0 +1,32 @@
+// Tasks at a moment, from events told by hand. Of saved traces: test/trace/formats/read/read-trace.test.ts.
+import t from 'tap';
+import { addr } from '../../../src/base/addr.js';
+import { TasksAt, type TraceEvent } from '../../../src/trace/index.js';
+import { futures, linked, nanos, suspend0, tell, unresumed } from '../stories.js';
+
+const [outer, inner] = futures;
+const root = { key: 1, future: outer, address: addr(0x1000n) };
+
+t.test('what was dropped is no longer there', async (t) => {
+  const caller = { function: undefined, file: undefined, line: undefined };
+  const of = (future: typeof outer, address: number) => ({ hart: 0, root, future, address: addr(BigInt(address)) });
+  const [own, held] = [of(outer, 0x1000), of(inner, 0x1020)];
+  const result = { result: 'pending', state: suspend0, chain: [] } as const;
+  const events: TraceEvent[] = linked([
+    { type: 'poll-begin', ...own, time: nanos(0), depth: 0, state: unresumed },
+    { type: 'poll-begin', ...held, time: nanos(1), depth: 1, state: unresumed },
+    { type: 'poll-end', ...held, time: nanos(2), depth: 1, began: nanos(1), ...result },
+    { type: 'poll-end', ...own, time: nanos(5), depth: 0, began: nanos(0), ...result },
+    { type: 'cancelled', ...held, time: nanos(10), state: suspend0, by: undefined, caller },
+    { type: 'cancelled', ...own, time: nanos(20), state: suspend0, by: undefined, caller },
+  ]);
+  const shown = (time: number) => {
+    const found = new TasksAt(time);
+    tell(found, events);
+    const tasks = found.tasks().map(({ state, tree }) => ({ state, awaits: tree[0]?.awaits.map(({ name }) => name) }));
+    return { tasks, ended: found.ended };
+  };
+  t.same(shown(6), { tasks: [{ state: 'waiting', awaits: [inner.future] }], ended: 0 });
+  t.same(shown(15), { tasks: [{ state: 'waiting', awaits: [] }], ended: 0 });
+  t.same(shown(25), { tasks: [], ended: 1 });
+});
