@@ -195,6 +195,9 @@ t.test('what cannot be patched is refused in words', async (t) => {
     ['55 0f 0b 90 90 90', /^ud2/],
     ['c7 f8 00 00 00 00 c3', /^xbegin/],
     ['67 8b 05 10 00 00 00 c3', /eip.* cannot be carried out elsewhere$/],
+    // F3 is reserved before a branch.
+    ['f3 74 05 90 90 90 90', /^je 0x1008 at \+0x0 cannot be carried out elsewhere$/],
+    ['f3 0f 8c 05 00 00 00 c3', /^jl 0x100c at \+0x0 cannot be carried out elsewhere$/],
     ['48 89 f8 06 90 90', /^\.byte 0x6 at \+0x3 is no known instruction$/],
     // f9 could be the distance of a jump to its begin.
     ['48 89 f8 90 90 06 75 f9', /^\.byte 0x6 at \+0x5 is no known instruction$/],

@@ -232,13 +232,13 @@ function jumpInstead({ operands: [operand] }: Instruction, bytes: Uint8Array): U
 
 /**
  * Skips prefixes that have no meaning for a jump or call (segments, bnd, notrack, 67, REX). Undefined with 66, which
- * makes it one of 16 bits.
+ * makes it one of 16 bits, and with F3, which the manual reserves there.
  */
 function opcodeAt(bytes: Uint8Array): number | undefined {
   const at = bytes.findIndex(
     (byte) => ![0xf2, 0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x67].includes(byte) && byte >> 4 !== 4,
   );
-  return at < 0 || bytes[at] === 0x66 ? undefined : at;
+  return at < 0 || bytes[at] === 0x66 || bytes[at] === 0xf3 ? undefined : at;
 }
 
 /** Unchanged, except for a rip-relative displacement. */
