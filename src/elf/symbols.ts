@@ -2,8 +2,8 @@
 //
 //   st_name (4) | st_info (1) | st_other (1) | st_shndx (2) | st_value (8) | st_size (8)
 //
-// Left out: undefined and absolute-section symbols without a type, section and file symbols, local labels (`.L*`) and
-// mapping symbols (`$x`, `$d`, `$a`, `$t`, RISC-V and ARM psABI).
+// Left out: undefined symbols, constants (absolute ones without a type), those of sections, files and thread-local
+// storage, local labels (`.L*`) and mapping symbols (`$x`, `$d`, `$a`, `$t`, RISC-V and ARM psABI).
 import type { Addr } from '../base/addr.js';
 import type { Budget } from '../base/budget.js';
 import { ByteReader } from '../base/byte-reader.js';
@@ -33,6 +33,7 @@ const NAMES = 'the names of symbols';
 const BYTES_OF_SYMBOL = 256;
 const ENTRY = 24;
 const SHN_ABS = 0xfff1;
+const STT_NOTYPE = 0;
 const STT_SECTION = 3;
 const STT_FILE = 4;
 const STT_TLS = 6;
@@ -44,26 +45,24 @@ export class ElfSymbols {
   readonly #codes: CodeSpace;
   readonly #names: Uint8Array;
   readonly #budget: Budget;
-  readonly #nameAt: Uint32Array;
-  readonly #info: Uint8Array;
-  readonly #other: Uint8Array;
-  readonly #start: Float64Array;
-  readonly #size: Float64Array;
+  readonly #rows: Rows;
   readonly #ranges: IntervalIndex;
+  /** Where its segments are loaded. */
+  readonly #loads: readonly { readonly low: CodeAddress; readonly high: CodeAddress }[];
   #byName: NameTable | undefined;
 
   private constructor(elf: ElfFile, names: Uint8Array, rows: Rows) {
     this.#codes = elf.codes;
     this.#names = asText(names);
     this.#budget = elf.budget;
-    this.#nameAt = rows.name;
-    this.#info = rows.info;
-    this.#other = rows.other;
-    this.#start = rows.start;
-    this.#size = rows.size;
+    this.#rows = rows;
     const ranges = new IntervalList();
-    for (let i = 0; i < this.count; i++) ranges.add(this.#start[i] as number, this.#end(i), i);
+    for (const [i, start] of rows.start.entries()) ranges.add(start, start + (rows.size[i] as number), i);
     this.#ranges = new IntervalIndex(ranges);
+    this.#loads = elf.loads.map(({ address, memorySize }) => {
+      const low = elf.codes.toCode(address);
+      return { low, high: low + memorySize };
+    });
   }
 
   static load(elf: ElfFile): ElfSymbols {
@@ -75,12 +74,12 @@ export class ElfSymbols {
   }
 
   get count(): number {
-    return this.#start.length;
+    return this.#rows.start.length;
   }
 
   /**
    * The innermost symbol whose range has the address. A symbol without a size (from assembly) reaches to the next
-   * symbol, and is used only if no other has the address.
+   * symbol in the same segment, and is used only if no other has the address.
    */
   at(address: Addr): ElfSymbol | undefined {
     const row = this.#rowAt(this.#codes.toCode(address));
@@ -91,34 +90,41 @@ export class ElfSymbols {
   allAt(address: Addr): ElfSymbol[] {
     const row = this.#rowAt(this.#codes.toCode(address));
     if (row < 0) return [];
-    const start = this.#start[row];
+    const { start, size } = this.#rows;
     const found = [this.#symbol(row)];
-    for (let i = row + 1; this.#start[i] === start; i++) {
-      if (this.#size[i] === this.#size[row] || this.#size[i] === 0) found.push(this.#symbol(i));
+    for (let i = row + 1; start[i] === start[row]; i++) {
+      if (size[i] === size[row] || size[i] === 0) found.push(this.#symbol(i));
     }
     return found;
   }
 
   /** The next symbol above an address. */
   above(address: Addr): ElfSymbol | undefined {
-    const row = lastNotAbove(this.#start, this.count, this.#codes.toCode(address)) + 1;
+    const row = lastNotAbove(this.#rows.start, this.count, this.#codes.toCode(address)) + 1;
     return row < this.count ? this.#symbol(row) : undefined;
   }
 
   #rowAt(code: CodeAddress): number {
     const sized = this.#ranges.find(code);
     if (sized >= 0) return sized;
-    let last = lastNotAbove(this.#start, this.count, code);
-    if (last < 0 || this.#size[last] !== 0) return -1;
-    while (this.#start[last - 1] === this.#start[last] && this.#size[last - 1] === 0) last--;
+    const { start, size } = this.#rows;
+    let last = lastNotAbove(start, this.count, code);
+    if (last < 0 || size[last] !== 0 || !this.#isOneSegment(start[last] as number, code)) return -1;
+    while (start[last - 1] === start[last] && size[last - 1] === 0) last--;
     return last;
+  }
+
+  /** Or else a mark of an end would be the name of all memory above. */
+  #isOneSegment(start: CodeAddress, code: CodeAddress): boolean {
+    if (start === code || this.#loads.length === 0) return true;
+    return this.#loads.some(({ low, high }) => low <= start && code < high);
   }
 
   /** All symbols of a name, as the file spells it (mangled). */
   named(name: string): ElfSymbol[] {
     if (this.#byName === undefined) {
       this.#budget.spend(this.count * COST_OF_NAME, NAMES);
-      this.#byName = new NameTable(this.#names, this.#nameAt);
+      this.#byName = new NameTable(this.#names, this.#rows.name);
     }
     return this.#byName.rowsLike(name).flatMap((row) => (this.#name(row) === name ? this.#symbol(row) : []));
   }
@@ -128,22 +134,18 @@ export class ElfSymbols {
     for (let i = 0; i < this.count; i++) yield this.#symbol(i);
   }
 
-  #end(i: number): CodeAddress {
-    return (this.#start[i] as number) + (this.#size[i] as number);
-  }
-
   #name(i: number): string {
-    return textAt(this.#names, this.#nameAt[i] as number, this.#budget, NAMES) ?? '';
+    return textAt(this.#names, this.#rows.name[i] as number, this.#budget, NAMES) ?? '';
   }
 
   #symbol(i: number): ElfSymbol {
-    const info = this.#info[i] as number;
+    const info = this.#rows.info[i] as number;
     const type = info & 15;
-    const visibility = (this.#other[i] as number) & 3;
+    const visibility = (this.#rows.other[i] as number) & 3;
     return {
       name: this.#name(i),
-      address: this.#codes.fromCode(this.#start[i] as number),
-      size: this.#size[i] as number,
+      address: this.#codes.fromCode(this.#rows.start[i] as number),
+      size: this.#rows.size[i] as number,
       type: type === 2 || type === 10 ? 'function' : type === 1 ? 'object' : 'other',
       chooses: type === 10,
       binding: info >> 4 === 1 ? 'global' : info >> 4 === 2 ? 'weak' : 'local',
@@ -182,10 +184,12 @@ function readRows(elf: ElfFile, table: ElfSection, names: Uint8Array): Rows {
     const other = r.u8();
     const section = r.u16();
     const [low, high] = [r.u32(), r.u32()];
-    const start = section === SHN_ABS ? elf.codes.ofMemory(low, high) : elf.codes.ofFile(low, high);
+    const isAbsolute = section === SHN_ABS;
+    const start = isAbsolute ? elf.codes.ofMemory(low, high) : elf.codes.ofFile(low, high);
     const size = signedWord(r.u32(), r.u32());
     const type = info & 15;
     if (section === 0 || type === STT_SECTION || type === STT_FILE || type === STT_TLS) continue;
+    if (isAbsolute && type === STT_NOTYPE) continue;
     if (Number.isNaN(start) || !(size >= 0) || name >= names.length || isLabel(names, name)) continue;
     all.name[count] = name;
     all.info[count] = info;

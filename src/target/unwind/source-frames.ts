@@ -75,7 +75,7 @@ export class SourceFrames {
   }
 }
 
-/** `_end` and other marks are below all that lies above the program. */
+/** A label of data names no function. */
 function isCode({ code }: ElfFile, at: Addr): boolean {
   return code.length === 0 || code.some(({ address, memorySize }) => at >= address && at - address < memorySize);
 }
