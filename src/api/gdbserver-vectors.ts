@@ -13,14 +13,19 @@ const firstRight = 14;
 
 /** glibc, with this in GLIBC_TUNABLES, uses no AVX-512. */
 const withoutAvx512 = 'glibc.cpu.hwcaps=-AVX512F,-AVX512VL';
-const isWithout = /\bhwcaps=\S*-AVX512F\b/;
+
+/** Its copying functions for AVX512VL use the upper registers without AVX512F, too (ifunc-memmove.h). */
+function isWithout(tunables: string): boolean {
+  const words = /\bhwcaps=([^\s:]*)/.exec(tunables)?.[1]?.split(',') ?? [];
+  return ['-AVX512F', '-AVX512VL'].every((word) => words.includes(word));
+}
 
 /**
  * What the user must know before a process with this value of GLIBC_TUNABLES comes under the gdbserver of this machine;
  * undefined if that is nothing.
  */
 export function vectorDamage(tunables = ''): string | undefined {
-  const version = isWithout.test(tunables) ? undefined : wrongVersion();
+  const version = isWithout(tunables) ? undefined : wrongVersion();
   return version === undefined
     ? undefined
     : `${damageOf(version)}, or start the program with GLIBC_TUNABLES=${withoutAvx512}`;
@@ -43,7 +48,7 @@ interface UnharmedStart {
 export function unharmedStart(environment: Environment, wrong: () => number | undefined = wrongVersion): UnharmedStart {
   const version = wrong();
   const { GLIBC_TUNABLES: tunables = '' } = environment;
-  if (version === undefined || isWithout.test(tunables)) return { environment, warning: undefined };
+  if (version === undefined || isWithout(tunables)) return { environment, warning: undefined };
   if (/\bhwcaps=/.test(tunables)) return { environment, warning: damageOf(version) };
   const all = tunables === '' ? withoutAvx512 : `${tunables}:${withoutAvx512}`;
   const warning = `the program is started with GLIBC_TUNABLES=${all}, because ${damageOf(version)}`;

@@ -24,7 +24,7 @@ t.test('of the gdbserver that is here', async (t) => {
 });
 
 t.test('a program that is started as it asks for is not told of', async (t) => {
-  for (const tunables of ['-AVX512F,-AVX512VL', 'AVX2,-AVX512F'])
+  for (const tunables of ['-AVX512F,-AVX512VL', 'AVX2,-AVX512VL,-AVX512F'])
     t.equal(vectorDamage(`GLIBC_TUNABLES=glibc.malloc.check=3:glibc.cpu.hwcaps=${tunables}`), undefined);
   t.equal(vectorDamage('GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2'), vectorDamage(''));
 });
@@ -40,6 +40,11 @@ t.test('one that we start has glibc use no AVX-512, unless the user has chosen',
   t.strictSame(tunablesOf('glibc.malloc.check=3', 13), [`glibc.malloc.check=3:${without}`, true]);
   t.strictSame(tunablesOf('glibc.cpu.hwcaps=-AVX2', 13), ['glibc.cpu.hwcaps=-AVX2', true]);
   t.strictSame(tunablesOf(without, 13), [without, false]);
+  const other = 'glibc.malloc.check=3:glibc.cpu.hwcaps=-AVX512VL,-AVX2,-AVX512F';
+  t.strictSame(tunablesOf(other, 13), [other, false]);
+  // ifunc-memmove.h of glibc 2.36 chooses __memmove_evex_unaligned where AVX512VL is usable.
+  const half = 'glibc.cpu.hwcaps=-AVX512F';
+  t.strictSame(tunablesOf(half, 13), [half, true]);
 });
 
 t.test('a gdbserver that is right has its program started as it is', async (t) => {
