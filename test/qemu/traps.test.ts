@@ -309,6 +309,9 @@ sys_\\call:
 table:  .zero   64 * 8
         .quad   sys_put, 0, sys_one, sys_two, sys_three, sys_four, sys_five, sys_six, sys_seven
         .size   table, . - table
+        .type   alias, @object
+        .set    alias, table
+        .size   alias, 73 * 8
 `;
 
 t.test("aarch64: calls, named by the kernel's table, their arguments and results", async (t: Test) => {

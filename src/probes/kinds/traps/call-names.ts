@@ -42,7 +42,7 @@ export class CallNaming {
  */
 function callTable(elf: ElfFile): ReadonlyMap<number, string> {
   const functions = new Map<bigint, string>();
-  const tables: Map<number, string>[] = [];
+  const tables = new Map<bigint, Map<number, string>>();
   for (const { type, address, name } of elf.symbols) {
     const call = type === 'function' && name.includes('sys_') ? calledBy(name) : undefined;
     if (call !== undefined) functions.set(address, call);
@@ -52,9 +52,9 @@ function callTable(elf: ElfFile): ReadonlyMap<number, string> {
     if (type !== 'object' || size % WORD !== 0 || size < WORD * fewestEntries || size > WORD * mostEntries) continue;
     const words = elf.bytesAt(address, size);
     const found = words && namesIn(words, functions);
-    if (found && found.size >= fewestEntries) tables.push(found);
+    if (found && found.size >= fewestEntries) tables.set(address, found);
   }
-  const [only, ...others] = tables;
+  const [only, ...others] = tables.values();
   return only && others.length === 0 ? only : new Map();
 }
 
