@@ -133,8 +133,11 @@ export class SystemCalls {
     const calls = await SystemCalls.open(session, arch, hart);
     const old = addOffset(masksOf(stackPointer), maskBytes);
     const before = await registersOf(session, hart);
-    await calls.#call(hart, [], 'rt_sigprocmask', [SIG_SETMASK, old, 0, maskBytes]);
-    await calls.#restore(hart, before);
+    try {
+      await calls.#call(hart, [], 'rt_sigprocmask', [SIG_SETMASK, old, 0, maskBytes]);
+    } finally {
+      if (session.state.kind === 'idle') await calls.#restore(hart, before);
+    }
     return true;
   }
 

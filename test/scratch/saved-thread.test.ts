@@ -4,33 +4,42 @@ import { x86_64 } from '../../src/arch/index.js';
 import type { Addr } from '../../src/base/addr.js';
 import type { Session } from '../../src/rsp/index.js';
 import { saveThread, takeBackThread } from '../../src/scratch/saved-thread.js';
+import { SystemCalls } from '../../src/scratch/system-calls.js';
 
 const top = 0x7fff_ffff_f000n;
 const stackBytes = 64 * 1024;
 
-/** One thread with a stack of 64 KiB, above which nothing is mapped, and 8 bytes of registers: its stack pointer. */
+const names = ['rsp', 'rip', 'rax', 'rdi', 'rsi', 'rdx', 'r10', 'cs', 'orig_rax'];
+
+/** A thread in 64-bit code, with a stack of 64 KiB, above which nothing is mapped, and a page with `syscall` in it. */
 class Thread {
   readonly #stack = Buffer.alloc(stackBytes);
-  readonly #registers = Buffer.alloc(8);
+  /** Those of `names`. */
+  readonly registers = new BigUint64Array(names.length).map((_, i) => (names[i] === 'cs' ? 0x33n : BigInt(i)));
   readonly session: Session;
 
   constructor(stackPointer: bigint) {
     this.stackPointer = stackPointer;
-    const value = (): unknown => ({
-      ...{ bytes: Buffer.from(this.#registers), complete: true },
-      register: (name: string) => (name === x86_64.sp ? this.stackPointer : undefined),
-    });
+    const value = (): unknown => {
+      const now = this.registers.slice();
+      return { bytes: Buffer.from(now.buffer), complete: true, register: (name: string) => now[names.indexOf(name)] };
+    };
     const place = (address: Addr): number => Number(address - (top - BigInt(stackBytes)));
     const batch = {
       readRegisters: () => ({ value: value() }),
+      writeRegister: (name: string, to: bigint) => {
+        if (names.includes(name)) this.registers[names.indexOf(name)] = to;
+        return { value: true };
+      },
       writeRegisters: (hex: string) => {
-        this.#registers.set(Buffer.from(hex, 'hex'));
+        new Uint8Array(this.registers.buffer).set(Buffer.from(hex, 'hex'));
         return { value: true };
       },
       send: async () => {},
     };
     const memory = {
       read: async (address: Addr, length: number) => {
+        if (address === 0x1000n) return Buffer.alloc(length).fill('0f05', 0, 2, 'hex');
         const at = place(address);
         return at < 0 || at + length > stackBytes ? undefined : Buffer.from(this.#stack.subarray(at, at + length));
       },
@@ -39,16 +48,23 @@ class Thread {
         return true;
       },
     };
-    const session: unknown = { batch: () => batch, memory: () => memory };
+    const files = { status: 'SigBlk:\tfffffffffffffeff\nSeccomp:\t0\n', maps: '1000-2000 r-xp 00000000 00:00 0\n' };
+    const session: unknown = {
+      ...{ batch: () => batch, memory: () => memory, stub: async () => ({}), object: async () => undefined },
+      target: { register: () => ({ offsetInG: 0 }) },
+      remoteFile: async (path: string) => Buffer.from(files[path.split('/').at(-1) as keyof typeof files]),
+      state: { kind: 'idle', stop: { kind: 'signal', hart: 'p1.1' } },
+      resume: async () => ({ kind: 'signal', signal: 5, hart: 'p1.2' }),
+    };
     this.session = session as Session;
   }
 
   get stackPointer(): bigint {
-    return this.#registers.readBigUInt64LE();
+    return this.registers[0] as bigint;
   }
 
   set stackPointer(value: bigint) {
-    this.#registers.writeBigUInt64LE(value);
+    this.registers[0] = value;
   }
 }
 
@@ -64,4 +80,13 @@ t.test('at any distance from the end of its stack, and with injected code furthe
       t.equal(thread.stackPointer, own, 'it has its own registers');
       t.equal(await takeBackThread(thread.session, x86_64, 'p1.1'), undefined, 'once');
     }
+});
+
+t.test('where the call fails that gives it its signals back, it has its own registers all the same', async (t) => {
+  const thread = new Thread(top - 0x2008n);
+  const own = thread.registers.slice();
+  t.ok(await saveThread(thread.session, 'p1.1', thread.stackPointer));
+  // Another thread stops first.
+  await t.rejects(SystemCalls.takeBack(thread.session, x86_64, 'p1.1'), { code: 'SCRATCH_UNAVAILABLE' });
+  t.strictSame([...thread.registers], [...own]);
 });
