@@ -3,22 +3,18 @@
 import { readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { hold, t as root } from 'tap';
-import { server } from './quick-spawn.mjs';
+
+// It is for this process alone: scripts/quick-fork.c.
+delete process.env.LD_PRELOAD;
 
 /** Linux counts in hundredths of a second for programs, on every machine. */
 const USER_HZ = 100;
 
-/** CPU seconds of a process, and of its children that have ended: proc(5), /proc/PID/stat. */
-function cpuOf(process) {
-  const fields = readFileSync(`/proc/${process}/stat`, 'latin1').split(') ').at(-1).split(' ').slice(11, 15);
+/** CPU seconds of this process, and of its children that have ended: proc(5), /proc/PID/stat. */
+function cpu() {
+  const fields = readFileSync('/proc/self/stat', 'latin1').split(') ').at(-1).split(' ').slice(11, 15);
   const [user, system, usersOfChildren, systemsOfChildren] = fields.map((field) => Number(field) / USER_HZ);
   return { own: user + system, children: usersOfChildren + systemsOfChildren };
-}
-
-/** What the server does is done for this process as by a child. */
-function cpu() {
-  const [{ own, children }, served] = [cpuOf('self'), cpuOf(server.pid)];
-  return { own, children: children + served.own + served.children };
 }
 
 function since(before) {
