@@ -28,7 +28,8 @@ async function run({ file, script, limitMs }) {
   await root.test(file, { timeout: limitMs }, async (test) => {
     hold(test);
     let begun = before;
-    // What a file does before its first test is the first one's.
+    // What a file does before its first test is the first one's. So is what tests do that follow it and never wait:
+    // their ends are seen together.
     test.on('subtestEnd', ({ name }) => {
       tests.push({ name, used: since(begun) });
       begun = cpu();

@@ -73,17 +73,18 @@ const isSetUp = (step: string): boolean => /^(sudo |apt-get|npm install|cargo bu
 const read = (name: string): string => readFileSync(join(examples, name), 'utf8');
 
 t.test('the GitHub workflow: annotations, a page, JUnit', async (t) => {
-  const steps = workflowSteps();
-  t.equal(steps.length, 2);
+  const all = workflowSteps();
+  t.equal(all.length, 2);
+  const steps = usually(all, (step) => step.includes('riscv64'));
   const place = repository(t);
   const page = join(place.folder, 'page.md');
   const begun = performance.now();
   for (const step of steps)
     run(t, place, step, { GITHUB_ACTIONS: 'true', GITHUB_STEP_SUMMARY: page, GITHUB_WORKSPACE: place.folder });
-  t.comment(`two checked boots in ${((performance.now() - begun) / 1000).toFixed(1)} s`);
-  t.equal(readFileSync(page, 'utf8').match(/^### rsptrace: kernel: \d+ kept, 0 broken/gm)?.length, 2);
-  for (const name of ['riscv64.xml', 'x86_64.xml', 'riscv64.pftrace.gz', 'x86_64.pftrace.gz'])
-    t.ok(existsSync(join(place.folder, name)), name);
+  t.comment(`${steps.length} checked boots in ${((performance.now() - begun) / 1000).toFixed(1)} s`);
+  t.equal(readFileSync(page, 'utf8').match(/^### rsptrace: kernel: \d+ kept, 0 broken/gm)?.length, steps.length);
+  for (const name of usually(['riscv64', 'x86_64'], (one) => one === 'riscv64'))
+    for (const end of ['xml', 'pftrace.gz']) t.ok(existsSync(join(place.folder, `${name}.${end}`)), `${name}.${end}`);
 });
 
 variant(t, 'the GitLab job', async (t) => {

@@ -124,7 +124,7 @@ const held = [
   ['x86-o0', 'auto'],
 ] as const;
 // With stops too under `--long`: captures at polls were always read so.
-for (const [name, engine] of usually(held, ([, engine]) => engine === 'auto')) {
+for (const [name, engine] of usually(held, ([name, engine]) => name === 'x86-o0' && engine === 'auto')) {
   t.test(`what a Future holds, in each of its states, ${name}, engine ${engine}`, async (t) => {
     const { target, lab } = await machine(t, name, { engine });
     const ids = new Map<unknown, number>();

@@ -120,7 +120,7 @@ function encodings(perClass: number, next: () => number): Map<string, Uint8Array
 t.test('carrying an instruction out leaves what QEMU leaves after a step', { timeout: 600_000 }, async (t) => {
   await carriesOut(t, {
     ...{ architecture: aarch64, program: 'qemu-system-aarch64', machine, order, sizes: { cpsr: 4 } },
-    ...{ code: CODE, stack: STACK, alignment: 16, perClass: long ? 240 : 40, least: 40 },
+    ...{ code: CODE, stack: STACK, alignment: 16, perClass: long ? 240 : 24, least: long ? 40 : 24 },
     encodings: (next) => encodings(240, next),
     framePointer: 'x29',
     equal: order.slice(8, 16),

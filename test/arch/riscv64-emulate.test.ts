@@ -67,8 +67,8 @@ function encodings(perClass: number, next: () => number): Map<string, Uint8Array
 t.test('carrying an instruction out leaves what QEMU leaves after a step', { timeout: 600_000 }, async (t) => {
   await carriesOut(t, {
     ...{ architecture: riscv64, program: 'qemu-system-riscv64', machine, order },
-    ...{ code: CODE, stack: STACK, alignment: 1, perClass: long ? 240 : 60, least: 60 },
-    encodings: (next) => encodings(240, next),
+    ...{ code: CODE, stack: STACK, alignment: 1, perClass: long ? 240 : 30, least: long ? 60 : 30 },
+    encodings: (next) => encodings(long ? 240 : 100, next),
     framePointer: 'fp',
     equal: order.slice(10, 16),
     prepare: (registers) => registers.set('zero', 0n),

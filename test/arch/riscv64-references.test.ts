@@ -3,6 +3,7 @@ import t from 'tap';
 import type { Displaced } from '../../src/arch/inject/displaced.js';
 import type { Condition, IntegerIn, RecordField } from '../../src/arch/inject/record-parts.js';
 import { probeCode } from '../../src/arch/riscv64/trampoline.js';
+import { cases } from '../support/long.js';
 import { Caller, Calls } from './probe-calls.js';
 import { random, values } from './random.js';
 import { holds, pointsOf, readBehind, references } from './references.js';
@@ -26,7 +27,7 @@ t.test('conditions and loads behind references', async (t) => {
   await client.reset();
   let [held, dropped] = [0, 0];
   const wrong: string[] = [];
-  for (let round = 0; round < 240; round++) {
+  for (let round = 0; round < cases(240); round++) {
     const way = pick(ways);
     const displaced = probeCode.displace(leaf.code, place.code, way.kind) as Displaced;
     const register = pick(['a0', 'a7', 's0', 't2', 't3']);
@@ -60,5 +61,5 @@ t.test('conditions and loads behind references', async (t) => {
     }
   }
   t.same(wrong, []);
-  t.ok(held > 40 && dropped > 40, `${held} held, ${dropped} not`);
+  t.ok(held > cases(40) && dropped > cases(40), `${held} held, ${dropped} not`);
 });

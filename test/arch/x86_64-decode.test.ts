@@ -23,7 +23,7 @@ t.test('an instance of its own', (t) => {
 });
 
 /** Without `--long`: so many instructions of each program, evenly. */
-const sampled = 20_000;
+const sampled = 8_000;
 
 /** Debian's own: gcc, with endbr64 and plt stubs, and code that people wrote by hand. */
 const programs = {

@@ -45,12 +45,12 @@ function targets({ lines }: Target): Set<bigint> {
   return new Set(lines.filter(({ mnemonic }) => /^j/.test(mnemonic)).map(({ operands }) => BigInt(operands)));
 }
 
-/** Every place, with none, one and two instructions before it, and as few behind it as a patch needs. */
+/** Every place, with none, one and, under `--long`, two instructions before it, and as few behind it as a patch needs. */
 function windows(target: Target): Window[] {
   const entered = targets(target);
   const { lines } = target;
   return lines.flatMap((_, place) =>
-    [place, place - 1, place - 2].flatMap((first) => {
+    [place, place - 1, ...(long ? [place - 2] : [])].flatMap((first) => {
       const last = lines.findIndex((_, at) => at >= place && first >= 0 && bytesOf(lines, first, at) >= 5);
       if (first < 0 || last < 0 || lines.slice(first + 1, last + 1).some(({ address }) => entered.has(address)))
         return [];

@@ -130,7 +130,7 @@ function differences(moved: readonly { fn: Function; displaced: Displaced }[]): 
 }
 
 /** Without `--long`: so many functions of each program, evenly. */
-const sampled = 1000;
+const sampled = 400;
 
 const programs = {
   'x86-o0': { file: elfPath('x86-o0'), patchable: 0.99 },

@@ -16,7 +16,7 @@ const programs = usually(
     ['live-smol-o3', '1'],
     ['live-smol-o3', '3'],
   ] as const,
-  ([name, mode]) => (name === 'live-tokio-o0') === (mode === 'local') && mode !== '1' && mode !== 'ct',
+  ([name, mode]) => (name === 'live-tokio-o3' && mode === 'mt') || (name === 'live-smol-o3' && mode === '3'),
 );
 
 for (const [name, mode] of programs) {

@@ -87,7 +87,7 @@ async function traced(t: Test, program: string): Promise<string> {
   return stderr;
 }
 
-const isUsual = ([name]: readonly [string, unknown]): boolean => !/debug|static/.test(name);
+const isUsual = ([name]: readonly [string, unknown]): boolean => !/debug|static|late/.test(name);
 for (const [name, [command, args, input]] of usually(Object.entries(programs), isUsual)) {
   t.test(`${name}: stacks that the program prints have no frame of ours`, async (t) => {
     const program = join(folder, name);

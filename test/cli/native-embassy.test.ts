@@ -1,5 +1,6 @@
 // The two releases of embassy-executor before the newest, under std: every task, its polls and its wakes, against what the program counts.
 import t, { type Test } from 'tap';
+import { variant } from '../support/long.js';
 import { pollsProgram } from '../support/native.js';
 import { recorded } from '../support/native-trace.js';
 
@@ -26,5 +27,5 @@ async function check(t: Test, build: 'embassy-08-o3' | 'embassy-09-o0') {
   for (const { future, polls, wakes } of tasks) t.ok((wakes ?? 0) >= polls - 1, `${future}: ${wakes} wakes`);
 }
 
-t.test('0.8, optimised', (t) => check(t, 'embassy-08-o3'));
+variant(t, '0.8, optimised', (t) => check(t, 'embassy-08-o3'));
 t.test('0.9, unoptimised', (t) => check(t, 'embassy-09-o0'));

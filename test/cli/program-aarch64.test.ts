@@ -5,16 +5,18 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { rsptrace, scratchFolder, start } from '../support/command.js';
+import { usually } from '../support/long.js';
 import type { Recording } from '../support/recording.js';
 
 /**
  * Two processors: the vector registers of one with SVE are parts of wider ones. Two ways to compile: optimised code says where its
  * arguments are, of other code the convention has to.
  */
-for (const [cpu, level] of [
+const compiled = [
   ['cortex-a72', '-O1'],
   ['max', '-O0'],
-] as const) {
+] as const;
+for (const [cpu, level] of usually(compiled, ([cpu]) => cpu === 'max')) {
   t.test(
     `${cpu}, ${level}: integers of two words, structs of numbers, large structs, what lies on the stack`,
     async (t) => {

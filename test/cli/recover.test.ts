@@ -90,7 +90,8 @@ t.test('a trace that cannot be ended keeps its records, and says so', async (t) 
   t.match(await rsptrace('recover', trace, '--plugin', plugin, '--json', '--force').json(), { events });
 });
 
-for (const [name, ...probes] of usually(recordings, ([name]) => name === 'rv-o2')) {
+// Below a process usually proves it, and a guest whose trace of records becomes its trace.
+for (const [name, ...probes] of usually(recordings, () => false)) {
   t.test(`${name}: out of the records alone come the same events`, async (t) => {
     await comesAgain(t, await recorded(t, name, ...probes));
   });

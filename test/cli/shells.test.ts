@@ -35,7 +35,7 @@ for (const { words, source } of shells) {
       t,
       150,
       30,
-      ['-C', folder, `HOME=/dev/null`, path, 'TERM=screen', 'RSPTRACE_CACHE=off'],
+      ['-C', folder, `HOME=/dev/null`, path, 'TERM=screen', `RSPTRACE_CACHE=${process.env.RSPTRACE_CACHE ?? 'off'}`],
       words,
     );
     const types = (text: string): void => terminal.keys('-l', text);

@@ -32,7 +32,7 @@ import { long } from '../support/long.js';
 import { damage, randomOf, type Sample, sampleOf } from '../support/mutations.js';
 import { bytesOf, compile, scratch } from '../support/small-programs.js';
 
-const TIMES = long ? 10 : 0.02;
+const TIMES = long ? 10 : 0.01;
 const FIRST = Number(process.env.RSPTRACE_FUZZ_SEED ?? 0);
 const folder = scratch();
 

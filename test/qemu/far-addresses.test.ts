@@ -7,6 +7,7 @@ import { addr, hex } from '../../src/base/addr.js';
 import { ElfFile } from '../../src/elf/index.js';
 import { Stacks, StackWindow } from '../../src/target/unwind/index.js';
 import { frozenQemu, rsptrace, scratchFolder, start } from '../support/command.js';
+import { usually } from '../support/long.js';
 import { FAR_BASE, pagingKernel } from '../support/tiny-kernels.js';
 
 interface Stop {
@@ -19,7 +20,7 @@ interface Stop {
 const riscv = 'pc ra sp gp tp t0 t1 t2 fp s1 a0 a1 a2 a3 a4 a5 a6 a7 s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6 sepc';
 const x86 = 'rax rbx rcx rdx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15 rip';
 
-for (const name of ['riscv64', 'x86_64'] as const) {
+for (const name of usually(['riscv64', 'x86_64'] as const, (one) => one === 'x86_64')) {
   t.test(`${name}: 20 stacks beyond 2^53`, async (t) => {
     const { elf: path, command } = pagingKernel(t, name, 5, FAR_BASE);
     const folder = scratchFolder(t);

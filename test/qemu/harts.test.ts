@@ -31,5 +31,5 @@ const arm: readonly HartsCase[] = cases({ ring: 1000, stops: long ? 30 : 15 }, '
 
 const chosen = ['four harts at 10 kHz, without stops', 'four harts, with a stop at each event'];
 for (const [arch, all] of [['riscv64', riscv] as const, ['x86_64', x86] as const, ['aarch64', arm] as const])
-  for (const each of usually(all, ({ what }) => chosen.includes(what) && (arch !== 'aarch64' || what === chosen[0])))
+  for (const each of usually(all, ({ what }) => chosen.includes(what) && (arch === 'riscv64' || what === chosen[0])))
     t.test(`${arch}: ${each.what}`, { timeout: 600_000 }, (t) => traceHarts(t, arch, each));

@@ -124,7 +124,7 @@ async function recordTables(t: Test, kernel: PagingKernel, functions: readonly s
   return JSON.parse(stdout) as Recording;
 }
 
-for (const arch of ['riscv64', 'x86_64'] as const) {
+for (const arch of usually(['riscv64', 'x86_64'] as const, (one) => one === 'riscv64')) {
   t.test(`${arch}: a call is open while the kernel turns to another table, and all calls are seen`, async (t) => {
     // With 2 GiB the hidden RAM lies beyond the first table's page of 1 GiB.
     const machines = Object.entries({ auto: '128M', target: '2G' });

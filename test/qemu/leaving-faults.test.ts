@@ -85,8 +85,8 @@ async function harmed(t: Test, name: string, nth: number, harm: Harm): Promise<R
   return ran;
 }
 
-/** What is asked again, and what has been done and is asked again. */
-const chosen = new Set(['the packet is dropped', 'the answer is dropped']);
+/** What has been done and is asked again: the packet that is dropped is so at a patch, below. */
+const chosen = new Set(['the answer is dropped']);
 
 for (const name of ['rv-o2', 'x86-o2']) {
   const some = usually(Object.entries(harms), ([what]) => name === 'rv-o2' && chosen.has(what));

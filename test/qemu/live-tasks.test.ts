@@ -18,7 +18,7 @@ const guests = usually(
     ...['rv-asynctask-o0', 'rv-asynctask-o3', 'rv-asynctask-os', 'rv-asynctask-lto'],
     ...['x86-asynctask-o0', 'x86-asynctask-o3', 'x86-asynctask-os', 'x86-asynctask-lto'],
   ],
-  (name) => ['rv-embassy-lto', 'rv-asynctask-o3', 'x86-asynctask-lto'].includes(name),
+  (name) => ['rv-embassy-lto', 'x86-asynctask-lto'].includes(name),
 );
 
 for (const guest of guests) {

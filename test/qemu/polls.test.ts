@@ -68,21 +68,26 @@ for (const [name, engine] of pairs(['rv-o0', 'rv-o2', 'x86-o2'], 'rv-o2 target')
 }
 
 for (const [name, engine] of pairs(['rv-o2', 'x86-o2'], 'x86-o2 stop')) {
-  t.test(`${name}, --engine ${engine}: under -icount shift=0,sleep=off two traces are the same bytes`, async (t) => {
-    // A stop at each poll of three Futures is enough to change the guest's times.
-    const some = ['joiner', 'producer', 'consumer'].flatMap((future) => ['-p', `poll:${future}`]);
-    const options = ['--engine', engine, ...(long || engine !== 'stop' ? [] : some)];
-    const extra = ['-icount', 'shift=0,sleep=off'];
-    const [first, second] = [await tracePolls(t, name, extra, options), await tracePolls(t, name, extra, options)];
-    t.equal(first.console, second.console);
-    t.ok(readFileSync(first.output.trace).equals(readFileSync(second.output.trace)), 'byte for byte');
-    if (engine === 'stop') return;
-    // Where the guest sleeps, times are others, and counts are not.
-    const sleeping = await tracePolls(t, name, ['-icount', 'shift=0'], options);
-    const counts = ({ output, console }: typeof first) =>
-      compareCounts(parseLab(console), output.futures).filter(({ timing }) => !timing);
-    t.strictSame(counts(sleeping), counts(first));
-  });
+  // Of the usual guest in check.test.ts.
+  variant(
+    t,
+    `${name}, --engine ${engine}: under -icount shift=0,sleep=off two traces are the same bytes`,
+    async (t) => {
+      // A stop at each poll of three Futures is enough to change the guest's times.
+      const some = ['joiner', 'producer', 'consumer'].flatMap((future) => ['-p', `poll:${future}`]);
+      const options = ['--engine', engine, ...(long || engine !== 'stop' ? [] : some)];
+      const extra = ['-icount', 'shift=0,sleep=off'];
+      const [first, second] = [await tracePolls(t, name, extra, options), await tracePolls(t, name, extra, options)];
+      t.equal(first.console, second.console);
+      t.ok(readFileSync(first.output.trace).equals(readFileSync(second.output.trace)), 'byte for byte');
+      if (engine === 'stop') return;
+      // Where the guest sleeps, times are others, and counts are not.
+      const sleeping = await tracePolls(t, name, ['-icount', 'shift=0'], options);
+      const counts = ({ output, console }: typeof first) =>
+        compareCounts(parseLab(console), output.futures).filter(({ timing }) => !timing);
+      t.strictSame(counts(sleeping), counts(first));
+    },
+  );
 }
 
 t.test('--bt: who polls, through every inlined frame', async (t) => {

@@ -52,7 +52,8 @@ const cases: readonly Case[] = [
 
 for (const { what, kernel: made, engine, calls, resets, probes, counts } of usually(
   cases,
-  ({ what }) => what !== 'riscv64, with stops' && what !== 'x86_64, without stops, a triple fault',
+  // Each architecture once.
+  ({ what }) => ['riscv64, without stops', 'x86_64, with stops, a triple fault', 'aarch64, with stops'].includes(what),
 )) {
   t.test(what, { timeout: 280_000 }, async (t) => {
     const kernel = made(t, calls, resets);

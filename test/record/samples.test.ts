@@ -115,7 +115,8 @@ const ways = [
   ['rv-o2', 'stop'],
   ['x86-o2', 'target'],
 ] as const;
-for (const [name, engine] of usually(ways, ([name, engine]) => name === 'rv-o2' && engine === 'target'))
+// Usually the calls of the next test are counted while samples are taken.
+for (const [name, engine] of usually(ways, () => false))
   t.test(`${name}, --engine ${engine}: polls are those that the guest counted`, async (t) => {
     // Polls in inner loops are left out where each would stop.
     const polls = engine === 'stop' ? ['poll:labkern::work::chain_task'] : ['poll:labkern::**'];

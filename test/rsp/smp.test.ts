@@ -2,6 +2,7 @@ import t from 'tap';
 import { connect, type Session } from '../../src/rsp/index.js';
 import { STATUS } from '../support/counted-program.js';
 import { countUntil } from '../support/counting-engine.js';
+import { usually } from '../support/long.js';
 import { qemuSystem, qemuVersions, versionOf } from '../support/stub-servers.js';
 
 const HARTS = 4;
@@ -21,7 +22,8 @@ async function counters(session: Session, address: bigint): Promise<number[]> {
   return [...new BigUint64Array((bytes ?? new Uint8Array(8 * HARTS)).slice().buffer)].map(Number);
 }
 
-for (const binary of qemuVersions) {
+// Every other test has the distribution's own.
+for (const binary of usually(qemuVersions, (one) => one === qemuVersions.at(-1))) {
   const server = qemuSystem('riscv64', HARTS, binary);
 
   t.test(

@@ -21,11 +21,12 @@ function labLines(console: string): string[] {
     );
 }
 
-for (const [name, start0, size] of [
+const machines = [
   ['rv-o2', 0x8800_0000, 14 * MIB],
   ['rvm-o2', 0x8800_0000, 14 * MIB],
   ['x86-o2', 0x800_0000, 14 * MIB],
-] as const) {
+] as const;
+for (const [name, start0, size] of usually(machines, ([name]) => name !== 'rvm-o2')) {
   t.test(`${name}: the guest runs as without the hidden RAM, and does not touch it`, async (t) => {
     const plain = plainRun(t, qemuArgv(name));
     const machine = await hiddenMachine(t, qemuArgv(name));

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { scratchFolder } from './command.js';
 
-/** Of 50 ms. */
-const MOST_TRIES = 1200;
+/** Of 150 ms: each look is a process. */
+const MOST_TRIES = 400;
 
 /** A terminal of so many columns and lines, with a shell in it, whose prompt is `ready$ `. */
 export class Terminal {
@@ -50,7 +50,7 @@ export class Terminal {
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       const screen = this.screen();
       if (isIt(screen)) return screen;
-      await sleep(50);
+      await sleep(150);
     }
     throw new Error(`never on the screen: ${what}\n${this.screen()}`);
   }

@@ -49,15 +49,12 @@ function parseText(text: string): Message {
 
 /** protoc escapes as C does, every byte that is not ASCII in octal. */
 function cText(text: string): string {
-  if (!text.includes('\\')) return text;
-  const bytes: number[] = [];
-  for (const [, octal, escaped, plain] of text.matchAll(/\\([0-7]{3})|\\(.)|([^\\])/gs)) {
-    if (octal !== undefined) bytes.push(Number.parseInt(octal, 8));
-    else if (escaped !== undefined)
-      bytes.push(({ n: 10, r: 13, t: 9 } as Record<string, number>)[escaped] ?? escaped.charCodeAt(0));
-    else bytes.push((plain ?? '').charCodeAt(0));
-  }
-  return Buffer.from(bytes).toString('utf8');
+  const named: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' };
+  return text.replace(/((?:\\[0-7]{3})+)|\\(.)/gs, (_, octal: string | undefined, escaped: string) => {
+    if (octal === undefined) return named[escaped] ?? escaped;
+    const bytes = octal.slice(1).split('\\');
+    return Buffer.from(bytes.map((one) => Number.parseInt(one, 8))).toString('utf8');
+  });
 }
 
 export function children(message: Message, field: string): Message[] {

@@ -30,8 +30,8 @@ import { usually } from '../support/long.js';
 
 const COMPOSITE = new Set<number>([DW_TAG.structure_type, DW_TAG.union_type]);
 
-/** Both versions of DWARF, both manglings, without and with optimization; the types of the other guests are the same. */
-const chosen = new Set(['rv-o0', 'rv-o2-dwarf5', 'x86-o2-legacy']);
+/** Both versions of DWARF and both manglings; the types of the other guests are the same. */
+const chosen = new Set(['rv-o2-dwarf5', 'x86-o2-legacy']);
 const all = guests().filter((g) => g.source === undefined && !g.name.endsWith('-long'));
 
 for (const { name } of usually(all, (g) => chosen.has(g.name))) {

@@ -44,7 +44,7 @@ const guests = [
   { name: 'x86-o0', roots: 90, least: { nodes: 200, future: 'labkern::futs::Join2' } },
   { name: 'rv-o2', roots: 150, least: { nodes: 100, future: 'labkern::work::level3' } },
 ];
-for (const { name, roots, least } of usually(guests, (one) => one.name !== 'rv-o0')) {
+for (const { name, roots, least } of usually(guests, (one) => one.name === 'x86-o0')) {
   t.test(`${name}: what is held is what is polled next`, async (t) => {
     const elf = await ElfFile.open(elfPath(name));
     const arch = architectureOf(elf.machine);

@@ -24,7 +24,7 @@ set $n = *(unsigned long long *)($n + 8)
 end
 `;
 
-for (const name of usually(['rv-o0', 'rv-o2', 'x86-o2'], (one) => one !== 'rv-o0')) {
+for (const name of usually(['rv-o0', 'rv-o2', 'x86-o2'], (one) => one === 'rv-o2')) {
   t.test(name, async (t) => {
     const path = elfPath(name);
     const qemu = frozenGuest(t, name);

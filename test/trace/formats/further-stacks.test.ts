@@ -9,6 +9,7 @@ import {
   openTrace,
   type TraceSink,
 } from '../../../src/trace/index.js';
+import { variant } from '../../support/long.js';
 import { info } from '../stories.js';
 import { folder } from '../written.js';
 
@@ -57,7 +58,7 @@ t.test('stacks past the limit are in a frame of their own, below the caller that
   t.match(further.at(-1), /^\[stacks past the first 300000\] \d+$/, 'its caller is past the limit, too');
 });
 
-t.test("in Firefox Profiler's file too", async (t) => {
+variant(t, "in Firefox Profiler's file too", async (t) => {
   const path = join(folder, 'further.firefox.json');
   each(openTrace(path));
   const { threads } = JSON.parse(readFileSync(path, 'utf8'));

@@ -94,10 +94,10 @@ t.test('whatever is called and polled, frames have the time of the tables', asyn
         for (const [name, time] of wanted) assert.equal(shown.get(name), time, name);
         compared += wanted.size;
       }),
-      { seed: 20_26, numRuns: 100 },
+      { seed: 20_26, numRuns: 50 },
     );
   }
-  t.ok(compared > (long ? 50 : 20), `${compared} frames`);
+  t.ok(compared > (long ? 25 : 10), `${compared} frames`);
 });
 
 /** So many calls, one inside the other by twos, of two threads that take turns. */
@@ -197,7 +197,7 @@ t.test('Chrome: each function is a frame, however seldom the clock ticks, and ho
 t.test('a recording of a kernel: each function and each Future is a frame, with the time of the table', async (t) => {
   const scratch = scratchFolder(t);
   const trace = join(scratch, 'all.pftrace');
-  const probes = ['-p', 'fn:**', '-p', 'poll:**'];
+  const probes = ['-p', 'fn:labkern::**', '-p', 'poll:**'];
   const words = ['run', '--json', ...probes, '-o', trace, elfPath('rv-o2'), '--', ...qemuArgv('rv-o2')];
   const { status, stdout } = await rsptrace(...words).ended;
   t.equal(status, 0);
@@ -243,7 +243,7 @@ t.test('a recording of a kernel: each function and each Future is a frame, with 
     (JSON.parse(/ (\{".*)$/s.exec(frame)?.[1] ?? '{}') as { function?: string }).function;
   const chrome = new Map([...(await shownIn('all.json'))].map(([frame, micros]) => [instance(frame), micros * 1000]));
   const called = whole.filter(([name]) => functions.some((row) => row.instance === name));
-  t.ok(called.length > 50);
+  t.ok(called.length > 20, `${called.length} functions`);
   t.same(
     called.filter(([name, list]) => {
       const least = list.some((row) => row.times_at_most) ? clock.resolution_ns : -1;
