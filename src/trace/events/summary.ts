@@ -115,7 +115,7 @@ export class Summary extends TimedFold {
   }
 
   protected override other(event: Exclude<TraceEvent, AnyBegin | AnyEnd>): void {
-    if (event.type === 'gap') this.#late.clear();
+    if (event.type === 'gap' || event.type === 'reset') this.#late.clear();
     else if (event.type === 'derived-poll') {
       const tally = this.#tally(event.future);
       tally.calls++;

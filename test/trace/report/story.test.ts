@@ -285,3 +285,20 @@ t.test('what is nested deeper than anybody reads is counted', async (t) => {
   t.equal(story.leftOut, 4500);
   t.match(storyText(story, options, 600), /\n4500 lines more\n$/);
 });
+
+t.test('a reset ends the story of a Future, and after a gap it may be that of another one', async (t) => {
+  const [future] = futures;
+  const root = { key: 1, future, address: addr(0x1000n) };
+  const at = { hart: 0, root, future, address: root.address, depth: 0 };
+  const polled = (time: number, state = suspend0, result: 'ready' | 'pending' = 'pending'): TraceEvent[] => [
+    { type: 'poll-begin', ...at, time: nanos(time), state },
+    { type: 'poll-end', ...at, time: nanos(time + 1), began: nanos(time), result, state: suspend0, chain: [] },
+  ];
+  const boots = [...polled(0, unresumed), { type: 'reset', time: nanos(50) } as const, ...polled(90, unresumed)];
+  const { story } = storyOf(linked(boots), future.future, 1);
+  t.equal(story.followed?.root.children.filter(({ kind }) => kind === 'poll').length, 1);
+  const gap: TraceEvent = { type: 'gap', from: nanos(10), to: nanos(80) };
+  const [first, last] = [polled(0, unresumed), polled(90, suspend0, 'ready')];
+  t.equal(storyOf(linked([...first, ...last]), future.future, 1).followed.total_ns, 91);
+  t.equal(storyOf(linked([...first, gap, ...last]), future.future, 1).followed.total_ns, null);
+});

@@ -1,5 +1,12 @@
 import { RsptraceError } from '../../../base/errors.js';
-import { type HartInfo, type TraceEvent, type TraceInfo, type TraceSink, timeOf } from '../../events/events.js';
+import {
+  type ClockInfo,
+  type HartInfo,
+  type TraceEvent,
+  type TraceInfo,
+  type TraceSink,
+  timeOf,
+} from '../../events/events.js';
 import { onEvents } from '../../events/sinks.js';
 import { type Moment, momentReached } from '../../events/window.js';
 import { readParts, type TraceRead } from '../../formats/read/read-trace.js';
@@ -80,10 +87,19 @@ function headOf(sources: readonly Source[]): TraceInfo {
     program: programs.join(' + '),
     buildId: programs.length === 1 ? first?.buildId : undefined,
     arch: arches.join('+') || 'unknown',
-    clock: first?.clock ?? { name: 'trace', resolutionNs: 1, guest: false },
+    clock: mergedClock(infos.map(({ clock }) => clock)),
     ...(infos.every(({ isProcess }) => isProcess) ? { isProcess: true } : {}),
     harts: sources.flatMap((source) => source.harts),
   };
+}
+
+/** That of the first one, as coarse as the coarsest. Instructions are counted if each counts the same. */
+function mergedClock(clocks: readonly ClockInfo[]): ClockInfo {
+  const [first = none] = clocks;
+  const { nanosPerInstruction, ...clock } = first;
+  const resolutionNs = Math.max(...clocks.map((each) => each.resolutionNs));
+  const isCounted = clocks.every((each) => each.nanosPerInstruction === nanosPerInstruction);
+  return { ...clock, resolutionNs, ...(isCounted && nanosPerInstruction !== undefined ? { nanosPerInstruction } : {}) };
 }
 
 interface Place {
@@ -161,7 +177,7 @@ class Source {
   }
 }
 
-const none = { name: 'trace', resolutionNs: 1, guest: false };
+const none: ClockInfo = { name: 'trace', resolutionNs: 1, guest: false };
 
 /** When something first happens in a trace. */
 async function firstTime(path: string, moment: Moment): Promise<number> {

@@ -1,6 +1,6 @@
 import { type Addr, addr } from '../../../base/addr.js';
 import { madeOnce } from '../../../base/made-once.js';
-import type { AnyBegin, RootRef, TraceEvent } from '../../events/events.js';
+import type { AnyBegin, CallBegin, RootRef, TraceEvent } from '../../events/events.js';
 import { isBegin } from '../../events/open-calls.js';
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
@@ -11,6 +11,8 @@ const things = ['function', 'future', 'thread', 'watch', 'place'];
 
 interface Thing {
   readonly key: number;
+  readonly space?: Addr | undefined;
+  readonly lock?: string | undefined;
   file?: string | undefined;
   line?: number | undefined;
 }
@@ -18,8 +20,10 @@ interface Thing {
 /** Numbers that are not yet used by any trace of a merge. */
 export class Numbers {
   readonly #next = new Map<string, number>();
-  /** Which trace has tasks at an address. */
+  /** Which trace has tasks at an address, address spaces, and locks. */
   readonly owners = new Map<Addr, Renumber>();
+  readonly spaces = new Map<Addr, Renumber>();
+  readonly locks = new Map<string, Renumber>();
 
   /** `kind`: numbers of one kind are apart. */
   next(kind: string): number {
@@ -44,6 +48,7 @@ interface MergedTrace {
  * The events of one trace as a merged one has them. They are later by an offset, and no other trace has their numbers
  * of harts, functions and tasks. Two traces may have tasks at one address, which elsewhere says that one is
  * over. So those of the trace that has it later get that trace's number, from 1 on, into the highest byte and above.
+ * So do address spaces; a lock has it behind its address.
  */
 export class Renumber {
   readonly #numbers: Numbers;
@@ -74,6 +79,7 @@ export class Renumber {
       members.root = root;
       if (tag !== 0n && 'address' in event) members.address = addr(event.address ^ tag);
     }
+    if (event.type === 'call-begin' && event.function.kind === 'lock') members.arguments = this.#lockArguments(event);
     for (const name of things) {
       const thing = members[name];
       if (thing !== undefined) members[name] = this.#thing(name, thing as Thing);
@@ -90,18 +96,40 @@ export class Renumber {
   #root(root: RootRef): { readonly root: Writable<RootRef>; readonly tag: bigint } {
     const future = this.#thing('future', root.future) as RootRef['future'];
     const known = madeOnce(this.#roots, root, () => {
-      const owner = madeOnce(this.#numbers.owners, root.address, () => this);
-      const tag = owner === this ? 0n : BigInt(this.#trace.index + 1) << OWNER_SHIFT;
+      const tag = this.#tag(this.#numbers.owners, root.address);
       const key = this.#numbers.next('root');
-      return { root: { ...root, key, future, address: addr(root.address ^ tag) }, tag };
+      return { root: { ...this.#inSpace(root), key, future, address: addr(root.address ^ tag) }, tag };
     });
     known.root.future = future;
     return known;
   }
 
+  /** What makes an address differ from that of the trace which had it first. */
+  #tag(owners: Map<Addr, Renumber>, address: Addr): bigint {
+    const isOwn = madeOnce(owners, address, () => this) === this;
+    return isOwn ? 0n : BigInt(this.#trace.index + 1) << OWNER_SHIFT;
+  }
+
+  #inSpace<T extends { readonly space?: Addr | undefined }>(one: T): T {
+    const { space } = one;
+    return space === undefined ? one : { ...one, space: addr(space ^ this.#tag(this.#numbers.spaces, space)) };
+  }
+
+  #lock(lock: string): string {
+    const isOwn = madeOnce(this.#numbers.locks, lock, () => this) === this;
+    return isOwn ? lock : `${lock} of trace ${this.#trace.index + 1}`;
+  }
+
+  #lockArguments({ arguments: values }: CallBegin): CallBegin['arguments'] {
+    return values.map((each) => (each.name === 'lock' ? { ...each, value: this.#lock(each.value) } : each));
+  }
+
   /** The same thing with a number of its own, the same object each time. Its place may be learnt later. */
   #thing(kind: string, thing: Thing): Thing {
-    const known = madeOnce(this.#things, thing, () => ({ ...thing, key: this.#numbers.next(kind) }));
+    const known = madeOnce(this.#things, thing, () => {
+      const lock = thing.lock === undefined ? {} : { lock: this.#lock(thing.lock) };
+      return { ...this.#inSpace(thing), ...lock, key: this.#numbers.next(kind) };
+    });
     if (known.file === undefined && thing.file !== undefined) {
       known.file = thing.file;
       known.line = thing.line;

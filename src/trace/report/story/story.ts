@@ -64,6 +64,7 @@ export class Story extends Fold {
     else this.#event(event);
     this.#harts.on(event);
     if (ended && ended.subject === this.#followed?.subject) this.#over(event, ended.isWhole);
+    if (event.type === 'reset') this.#over(event, false);
     this.#follow(event);
   }
 

@@ -50,6 +50,8 @@ export class Subjects {
     if (event.type === 'cancelled') return event.root ? this.#lifeEnds(event, false) : nothing;
     if (event.type === 'derived-poll') return isOver(event.result) ? this.#lifeEnds(event, true) : nothing;
     if (event.type === 'reset') this.#lives.clear();
+    // What lives may be over, and another one in its place.
+    if (event.type === 'gap') for (const life of this.#lives.values()) life.isPart = true;
     if (isBegin(event)) return isThread(event) || !isNamed(this.#wanted, event) ? nothing : this.#begins(event);
     return isEnd(event) ? this.#ends(event) : nothing;
   }
