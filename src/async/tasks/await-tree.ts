@@ -38,6 +38,8 @@ export interface AwaitNode {
 const MAX_DEPTH = 256;
 /** The most Futures of one tree, and of one slice. */
 const MAX_NODES = 10_000;
+/** Blocks of memory that pointers of one tree lead to: vectors of vectors whose Futures are done have no nodes. */
+const MAX_BLOCKS = 100_000;
 /** No Future is larger; a size from a damaged file must not cause endless reading. */
 const MAX_BYTES = 1 << 24;
 
@@ -61,6 +63,7 @@ export class AwaitTrees {
   readonly #memory: MemoryReader;
   readonly #open = new Set<string>();
   #left = MAX_NODES;
+  #blocks = MAX_BLOCKS;
 
   constructor(futures: FutureSet, memory: MemoryReader) {
     this.#futures = futures;
@@ -70,6 +73,7 @@ export class AwaitTrees {
   /** The tree below the Future of this type at this address. */
   async read(future: FutureType, address: Addr): Promise<AwaitNode> {
     this.#left = MAX_NODES;
+    this.#blocks = MAX_BLOCKS;
     return this.#at(future, address, { path: '', maybe: false }, 0);
   }
 
@@ -132,10 +136,11 @@ export class AwaitTrees {
     for (let i = 0; i < count && this.#left > 0; i++) {
       // The whole block's size is not known: enough for the Future at its place, and for pointers on the way.
       const size = Math.min(MAX_BYTES, Math.max(held.offset + held.size, ...held.hops.map((hop) => hop.offset + 16)));
-      const bytes = await this.#memory.read(pointer, Math.max(size, next.to.kind === 'list' ? next.to.next + 8 : 0));
+      const length = Math.max(size, next.to.kind === 'list' ? next.to.next + 8 : 0);
+      const bytes = this.#blocks-- > 0 ? await this.#memory.read(pointer, length) : undefined;
       if (bytes === undefined) {
         const node = { future: held.future, typeName: held.typeName, address: pointer, state: undefined, ...holding };
-        found.push({ ...node, cut: 'unreadable', awaits: [] });
+        found.push({ ...node, cut: this.#blocks < 0 ? 'depth' : 'unreadable', awaits: [] });
         break;
       }
       for (const inner of liveAt(held, bytes, 0, next.hop)) {

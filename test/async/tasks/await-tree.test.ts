@@ -47,3 +47,22 @@ t.test('of a tree that was cut not all waits are known', async (t) => {
     t.equal(open.has(task), count > 10_000);
   }
 });
+
+t.test('vectors of vectors whose Futures are done are not read for ever', async (t) => {
+  const future = { kind: 'impl', instance: 'Leaf', future: 'Leaf', size: 1, typeOffset: 2, states: [], holds: [] };
+  const place = { offset: 0, repeats: [], guards: [] };
+  const slice = { ...place, to: { kind: 'slice', length: 8, stride: 16 } };
+  // A discriminant that says: it is done.
+  const isThere = { offset: 0, size: 1, values: [{ low: 1n, high: 1n }], within: true, repeats: 0 };
+  const leaf = { ...place, guards: [isThere], role: 'field', path: 'all[*][*]', size: 1, typeName: 'Leaf', future };
+  const holds = [{ ...leaf, hops: [slice, slice], vtable: undefined, maybe: false }];
+  const root = { kind: 'impl', instance: 'All', size: 16, typeOffset: 1, states: [], holds };
+  let reads = 0;
+  const read = async (): Promise<Uint8Array> => {
+    reads++;
+    return new Uint8Array(BigUint64Array.of(0x2000n, 1_000_000n).buffer);
+  };
+  const tree = await new AwaitTrees({} as FutureSet, { read }).read(root as unknown as FutureType, addr(0x1000n));
+  t.ok(reads < 200_000, `${reads} reads`);
+  t.ok(tree.awaits.length > 0 && tree.awaits.every(({ cut }) => cut === 'depth'), 'and it says so');
+});
