@@ -145,6 +145,19 @@ export function liveAt(held: HeldFuture, bytes: Uint8Array, base = 0, hop = 0): 
   return live;
 }
 
+/** How many bytes of a block {@link liveAt} looks at: an array's elements and discriminants may lie behind the first. */
+export function extentOf(held: HeldFuture, hop: number): number {
+  const pointer = held.hops[hop];
+  const { offset, repeats, guards } = pointer ?? held;
+  const reach = (inner = repeats.length): number =>
+    repeats.slice(0, inner).reduce((sum, { count, stride }) => sum + (count - 1) * stride, 0);
+  const length = pointer?.to.kind === 'slice' ? pointer.to.length : 0;
+  const vtable = hop === held.hops.length - 1 ? (held.vtable ?? 0) : 0;
+  const own = pointer ? Math.max(0, length, vtable) + 8 : held.size;
+  const ends = guards.map((guard) => guard.offset + guard.size + reach(guard.repeats));
+  return Math.max(offset + own + reach(), ...ends);
+}
+
 /** The offset of each of a place's repeats whose guards hold. */
 function* placesOf(place: Place, bytes: Uint8Array, base: number): Generator<number> {
   const { repeats } = place;

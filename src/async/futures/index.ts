@@ -1,6 +1,7 @@
 export {
   awaitChain,
   type ChainLink,
+  extentOf,
   type LiveFuture,
   liveAt,
   liveFutures,

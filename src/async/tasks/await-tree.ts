@@ -4,6 +4,7 @@ import type { MemoryReader } from '../../base/memory-reader.js';
 import type { DebugInfo } from '../../dwarf/index.js';
 import { ObjectPlace, type Value, Values } from '../../values/index.js';
 import {
+  extentOf,
   type FutureSet,
   type FutureState,
   type FutureType,
@@ -134,8 +135,8 @@ export class AwaitTrees {
     const count = next.to.kind === 'list' ? MAX_NODES : Math.min(Number(next.count), MAX_NODES);
     let pointer = next.pointer;
     for (let i = 0; i < count && this.#left > 0; i++) {
-      // The whole block's size is not known: enough for the Future at its place, and for pointers on the way.
-      const size = Math.min(MAX_BYTES, Math.max(held.offset + held.size, ...held.hops.map((hop) => hop.offset + 16)));
+      // The whole block's size is not known.
+      const size = Math.min(MAX_BYTES, extentOf(held, next.hop));
       const length = Math.max(size, next.to.kind === 'list' ? next.to.next + 8 : 0);
       const bytes = this.#blocks-- > 0 ? await this.#memory.read(pointer, length) : undefined;
       if (bytes === undefined) {

@@ -66,3 +66,29 @@ t.test('vectors of vectors whose Futures are done are not read for ever', async 
   t.ok(reads < 200_000, `${reads} reads`);
   t.ok(tree.awaits.length > 0 && tree.awaits.every(({ cut }) => cut === 'depth'), 'and it says so');
 });
+
+t.test('behind a box: all of an array, and a discriminant behind what it says to be there', async (t) => {
+  const future = { kind: 'impl', instance: 'Leaf', future: 'Leaf', size: 8, typeOffset: 2, states: [], holds: [] };
+  const box = { offset: 0, repeats: [], guards: [], to: { kind: 'one' } };
+  const leaf = { role: 'field', path: 'b', offset: 0, size: 8, typeName: 'Leaf', future, hops: [box], maybe: false };
+  const isThere = { size: 1, values: [{ low: 1n, high: 1n }], within: true };
+  const four = [{ count: 4, stride: 8 }];
+  const block = new Uint8Array(64);
+  block[40] = 1;
+  block[56] = 1;
+  const read = async (address: Addr, length: number): Promise<Uint8Array> =>
+    address === 0x1000n ? new Uint8Array(BigUint64Array.of(0x2000n).buffer) : block.slice(0, length);
+  for (const [repeats, guards, wanted] of [
+    [four, [], [0, 8, 16, 24]],
+    [[], [{ ...isThere, offset: 40, repeats: 0 }], [0]],
+    [four, [{ ...isThere, offset: 32, repeats: 1 }], [8, 24]],
+  ] as const) {
+    const holds = [{ ...leaf, repeats, guards, vtable: undefined }];
+    const root = { kind: 'impl', instance: 'All', size: 8, typeOffset: 1, states: [], holds };
+    const tree = await new AwaitTrees({} as FutureSet, { read }).read(root as unknown as FutureType, addr(0x1000n));
+    t.same(
+      tree.awaits.map(({ address }) => Number(address) - 0x2000),
+      wanted,
+    );
+  }
+});
