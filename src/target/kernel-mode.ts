@@ -3,7 +3,7 @@ import { type Addr, addr } from '../base/addr.js';
 import { type Logger, silent } from '../base/logger.js';
 import type { RegisterReader } from '../base/memory-reader.js';
 import type { ElfFile } from '../elf/index.js';
-import { ANY_HART, registerOf, type Session } from '../rsp/index.js';
+import { ANY_HART, type Breakpoint, registerOf, type Session } from '../rsp/index.js';
 
 /** How many short runs the target gets until it is in its kernel. */
 const mostTries = 5;
@@ -46,14 +46,21 @@ export async function runIntoKernel(
     if (await isPhysical(session, arch, registers, vectors[0])) return;
     const kind = arch.breakpointKind(new Uint8Array(4));
     const breakpoints = vectors.map((address) => ({ type: 0, address, kind }) as const);
-    for (const breakpoint of breakpoints) if (!(await session.insertBreakpoint(breakpoint))) return;
-    const timer = setTimeout(() => void session.interrupt().catch(() => {}), moment * 2 ** tries);
-    await session.resume();
-    clearTimeout(timer);
+    const inserted: Breakpoint[] = [];
+    for (const each of breakpoints) if (await session.insertBreakpoint(each)) inserted.push(each);
+    const isWhole = inserted.length === breakpoints.length;
+    if (isWhole) await runFor(session, moment * 2 ** tries);
     if (session.state.kind !== 'idle') return;
-    for (const breakpoint of breakpoints) await session.removeBreakpoint(breakpoint);
+    for (const each of inserted) await session.removeBreakpoint(each);
+    if (!isWhole) return;
   }
   logger.warn({}, 'the target does not come into its kernel, whose memory cannot be seen from elsewhere');
+}
+
+async function runFor(session: Session, ms: number): Promise<void> {
+  const timer = setTimeout(() => void session.interrupt().catch(() => {}), ms);
+  await session.resume();
+  clearTimeout(timer);
 }
 
 /** Steps until a piece of code can be seen. Returns false if it cannot after many steps. */
