@@ -24,6 +24,8 @@ export interface LinuxModel {
   readonly signalReturns?: readonly Uint8Array[];
   /** General registers in the order of a core file's `pr_reg` (struct elf_prstatus): `user_regs_struct`. */
   readonly coreRegisters?: readonly string[];
+  /** Registers in the order of perf's samples (arch/ARCH/include/uapi/asm/perf_regs.h), by their bits there. */
+  readonly perfRegisters?: readonly string[];
   /** QEMU's dump of a machine has no pc among them: in its place is where the last exception was to return to. */
   readonly dumpsLackPc?: boolean;
   /** How a stopped thread is made to run system calls for the client. */

@@ -4,7 +4,7 @@ import { RsptraceError } from '../base/errors.js';
 import { jsonFacts } from '../base/json-facts.js';
 import type { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
-import { type ProfileFacts, profile } from '../profile/index.js';
+import { type ProfileFacts, type ProfileOptions, profile, profileByPerf } from '../profile/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import { isLinuxProgram } from '../target/index.js';
 import type { OtherProgram } from '../target/stacks/index.js';
@@ -78,7 +78,10 @@ function fileOf(args: ProfileArguments): string {
 function targetOf(args: Chosen, linked: ElfFile): (prepared: Prepared) => Promise<number> {
   const { command, pid } = args;
   if (args.remote !== undefined) return ofStub;
-  if (pid !== undefined) return (prepared) => ofProcess(prepared, { pid: processNamed(pid) });
+  if (pid !== undefined) {
+    const subject = { pid: processNamed(pid) };
+    return (prepared) => (args.sampler === 'perf' ? ofRunning(prepared, subject.pid) : ofProcess(prepared, subject));
+  }
   const isMachine = /^qemu-system-/.test(basename(command[0] ?? ''));
   if (!isMachine && isLinuxProgram(linked))
     return (prepared) => ofProcess(prepared, { command: [resolve(args.elf), ...command] });
@@ -97,6 +100,13 @@ async function ofProcess(prepared: Prepared, subject: Subject): Promise<number> 
   const { result, server } = await underGdbserver(subject, prepared, (target) => ofTarget(prepared, target));
   if ('command' in subject && result.end !== 'target-ended') await endProgram(server, result.end === 'interrupted');
   return result.status;
+}
+
+/** A process that is not stopped. */
+async function ofRunning(prepared: Prepared, pid: number): Promise<number> {
+  const facts = await sampledBy(prepared, { session: pid, elf: prepared.linked }, profileByPerf);
+  finish(prepared, facts, 'perf');
+  return ExitCode.recorded;
 }
 
 async function ofTarget(prepared: Prepared, { session, recordingBegins }: AtTarget): Promise<Sampled> {
@@ -124,10 +134,24 @@ async function ofMachine(prepared: Prepared): Promise<number> {
 
 /** `isLeft`: the target goes on when this is over. */
 async function sampled(prepared: Prepared, session: Session, elf: ElfFile, isLeft: boolean): Promise<Sampled> {
-  const { args, arch, linked, known, programs, sink, tree, logger } = prepared;
+  const facts = await sampledBy(prepared, { session, elf }, async (options) => {
+    const found = await profile(options);
+    if (isLeft && found.end !== 'target-ended') await session.detach();
+    return found;
+  });
+  finish(prepared, facts, (await session.stub()).name);
+  return { status: ExitCode.recorded, end: facts.end };
+}
+
+/** `take` is handed what the command line asks. A signal ends the samples, and nothing else until it is done. */
+async function sampledBy<From>(
+  { args, arch, linked, known, programs, sink, logger }: Prepared,
+  { session, elf }: Pick<ProfileOptions<From>, 'session' | 'elf'>,
+  take: (options: ProfileOptions<From>) => Promise<ProfileFacts>,
+): Promise<ProfileFacts> {
   const stopper = new AbortController();
-  using handled = abortAtSignal(stopper);
-  const facts = await profile({
+  using _handled = abortAtSignal(stopper);
+  return await take({
     ...{ session, elf, arch, logger, sink, programs, signal: stopper.signal },
     debug: elf === linked ? known : linesOf(elf, logger),
     debugDirs: debugFilesOf(args).debugDirs ?? [],
@@ -142,12 +166,11 @@ async function sampled(prepared: Prepared, session: Session, elf: ElfFile, isLef
       by: args.by,
     },
   });
-  if (isLeft && facts.end !== 'target-ended') await session.detach();
-  handled[Symbol.dispose]();
-  const stub = (await session.stub()).name;
+}
+
+function finish({ args, sink, tree }: Prepared, facts: ProfileFacts, stub: string): void {
   sink.end(traceFacts(facts, stub));
   report(args, facts, tree);
-  return { status: ExitCode.recorded, end: facts.end };
 }
 
 function report(args: Chosen, facts: ProfileFacts, tree: CallTree): void {
@@ -164,9 +187,12 @@ function asJson(args: Chosen, facts: ProfileFacts, rows: ReturnType<typeof sampl
   return {
     version: 1,
     program: args.elf,
-    ...jsonFacts(facts, ['end', 'samples', 'looks', 'idle', 'otherMode', 'incomplete']),
+    ...jsonFacts(facts, ['end', 'samples', 'looks', 'idle', 'otherMode', 'incomplete', 'lost', 'kernelLeftOut']),
+    sampler: args.sampler,
     period_ms: periodOf(args),
-    mean_period_ms: facts.looks === 0 ? null : facts.ranMs / facts.looks,
+    mean_period_ms: facts.hadHz === undefined ? null : 1000 / facts.hadHz,
+    asked_hz: 1000 / periodOf(args),
+    had_hz: facts.hadHz ?? null,
     ran_ms: Math.round(facts.ranMs),
     stood_ms: Math.round(facts.stoodMs),
     clock: facts.clock.name,
@@ -180,17 +206,11 @@ function asJson(args: Chosen, facts: ProfileFacts, rows: ReturnType<typeof sampl
 function notesOn(args: ProfileArguments, facts: ProfileFacts, rows: number): string[] {
   const { top, output, idle, kernel } = args;
   const wanted = periodOf(args);
-  const { samples, looks, ranMs, stoodMs, incomplete, missingLibraries } = facts;
-  const stood = ((100 * stoodMs) / Math.max(1, ranMs + stoodMs)).toFixed(0);
-  const between = ranMs / Math.max(1, looks);
-  const [ran, asked] = [between, wanted].map((ms) => timeText(ms * 1e6));
+  const { samples, incomplete, missingLibraries } = facts;
   const [what, way] = kernel ? ['in programs', '-K'] : ['in the kernel or firmware', '-U'];
   const share = ((100 * incomplete) / Math.max(1, samples)).toFixed(0);
   return thoseOf([
-    `${plural(samples, 'sample')} in ${plural(looks, 'stop')}; the target ran ${(ranMs / 1000).toFixed(1)} s and stood ${(stoodMs / 1000).toFixed(1)} s (${stood} %)`,
-    looks > 0 &&
-      between > LATE * wanted &&
-      `the target ran ${ran} between samples, not ${asked}, because interrupts reach it so late: shares hold, but files count ${asked} a sample`,
+    ...(args.sampler === 'perf' ? notesOnPerf(facts, wanted) : notesOnStops(facts, wanted)),
     facts.end === 'target-ended' && 'the target has ended',
     rows > top && `${rows - top} more functions: --top ${rows} shows them`,
     facts.idle > 0 && !idle && `${plural(facts.idle, 'sample')} of idle ${hartWord(facts)}s left out: --idle has them`,
@@ -199,6 +219,31 @@ function notesOn(args: ProfileArguments, facts: ProfileFacts, rows: number): str
     ...notesOnPrograms(facts),
     ...missingLibraries.map(({ name, why }) => `not read: ${name}: ${why}`),
     output !== undefined && `${output}: ${formatOf(output)?.use ?? ''}`,
+  ]);
+}
+
+function notesOnStops({ samples, looks, ranMs, stoodMs, hadHz }: ProfileFacts, wanted: number): string[] {
+  const stood = ((100 * stoodMs) / Math.max(1, ranMs + stoodMs)).toFixed(0);
+  const between = 1000 / (hadHz ?? Number.POSITIVE_INFINITY);
+  const [ran, asked] = [between, wanted].map((ms) => timeText(ms * 1e6));
+  return thoseOf([
+    `${plural(samples, 'sample')} in ${plural(looks, 'stop')}; the target ran ${(ranMs / 1000).toFixed(1)} s and stood ${(stoodMs / 1000).toFixed(1)} s (${stood} %)`,
+    between > LATE * wanted &&
+      `the target ran ${ran} between samples, not ${asked}, because interrupts reach it so late: shares hold, but files count ${asked} a sample`,
+  ]);
+}
+
+function notesOnPerf({ samples, ranMs, hadHz, lost, kernelLeftOut, end }: ProfileFacts, wanted: number): string[] {
+  const rate = hadHz === undefined ? '' : `, ${hadHz.toFixed(0)} a second of a thread that ran`;
+  return thoseOf([
+    `${plural(samples, 'sample')} by perf in ${(ranMs / 1000).toFixed(1)} s${rate}; the process never stood`,
+    hadHz !== undefined &&
+      LATE * hadHz < 1000 / wanted &&
+      `${(1000 / wanted).toFixed(0)} a second were asked for: shares hold, but files count ${timeText(wanted * 1e6)} a sample`,
+    lost > 0 && `${plural(lost, 'sample')} lost, because they came faster than they were read: a lower -F loses fewer`,
+    kernelLeftOut &&
+      'perf may not sample the kernel, so its share is missing: run as root, or set kernel.perf_event_paranoid to 1',
+    end === 'perf-ended' && 'perf was ended from outside: the profile ends there',
   ]);
 }
 

@@ -3,7 +3,7 @@ import { findFutures } from '../async/futures/index.js';
 import { findClock } from '../clock/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { HartNumbers } from '../record/index.js';
-import { isProcess } from '../rsp/index.js';
+import { isProcess, type Session } from '../rsp/index.js';
 import { hartName } from '../target/index.js';
 import {
   LoadedCode,
@@ -19,7 +19,8 @@ import { type ClockInfo, type GuestNanos, HartLabels, type TraceInfo, type Trace
 import { type Sampled, sampling } from './sampling.js';
 
 /** The program is as it is loaded. */
-interface ProfileOptions extends Omit<LoadedCodeOptions, 'others'> {
+export interface ProfileOptions<From = Session> extends Omit<LoadedCodeOptions, 'others' | 'session'> {
+  readonly session: From;
   readonly sink: TraceSink;
   readonly periodMs: number;
   readonly durationMs: number;
@@ -36,6 +37,12 @@ export interface ProfileFacts extends Sampled {
   readonly samples: number;
   /** How often the target was stopped. */
   readonly looks: number;
+  /** Samples a second, of a hart or thread that runs; undefined if it ran too short to say. */
+  readonly hadHz: number | undefined;
+  /** Samples that were taken, but not kept up with. */
+  readonly lost: number;
+  /** Only programs could be sampled. */
+  readonly kernelLeftOut: boolean;
   /** Harts that were not sampled, because they were idle, or in the mode that was not asked for. */
   readonly idle: number;
   readonly otherMode: number;
@@ -53,33 +60,15 @@ export interface ProfileFacts extends Sampled {
  * @throws RsptraceError `ARCH_UNSUPPORTED`, `RSP_*`
  */
 export async function profile(options: ProfileOptions): Promise<ProfileFacts> {
-  const { session, elf, arch, debug, sink, want, programs = [] } = options;
+  const { session, arch, sink, want, programs = [] } = options;
   await session.passSignals();
   const others = OtherPrograms.of({ arch, others: programs });
   const code = await LoadedCode.find({ ...options, others });
   const looks = new Looks(session, arch, code, { depth: want.depth, walksIdle: want.idle });
-  const all = [{ elf, debug }, ...programs];
   const process = isProcess(session.features);
   const harts = (await session.harts()).map((hart) => ({ id: hart.id, name: hartName(hart, process) }));
   const clock = await findClock(session, arch, hostNanos(performance.now()));
-  const numbers = new HartNumbers(harts, process);
-  const labels = new HartLabels();
-  const wishes = { ...want, labelOf: (hart: number) => labels.of(hart) };
-  const samples = new Samples(namesOf(all, want.awaited), sink, options.periodMs, wishes);
-  const info: TraceInfo = {
-    program: basename(elf.path),
-    buildId: elf.buildId,
-    arch: arch.name,
-    clock: clock.info,
-    harts: numbers.all(),
-    ...(process ? { isProcess: true } : {}),
-  };
-  labels.begin(info);
-  sink.begin(info);
-  numbers.onNew = (hart) => {
-    labels.hart(hart);
-    sink.hart(hart);
-  };
+  const { numbers, samples, facts } = begun(options, harts, clock.info, process);
   let last = 0;
   let stops = 0;
   const sampled = await sampling({
@@ -102,15 +91,45 @@ export async function profile(options: ProfileOptions): Promise<ProfileFacts> {
   });
   samples.emit();
   sink.flush();
-  return {
-    ...sampled,
-    ...samples.counts,
-    looks: stops,
-    clock: clock.info,
-    programs: all.map((each) => ({ elf: each.elf, samples: samples.ofProgram.get(each.elf) ?? 0 })),
-    missingLibraries: code.missing,
-    isProcess: process,
+  const hadHz = stops === 0 ? undefined : (1000 * stops) / sampled.ranMs;
+  const missingLibraries = code.missing;
+  return { ...sampled, ...facts(), looks: stops, hadHz, lost: 0, kernelLeftOut: false, missingLibraries };
+}
+
+/** Where samples of these harts go, by whatever they are taken. */
+export function begun(
+  { elf, arch, debug, sink, want, periodMs, programs = [] }: Omit<ProfileOptions<unknown>, 'session'>,
+  harts: ConstructorParameters<typeof HartNumbers>[0],
+  clock: ClockInfo,
+  isProcess: boolean,
+) {
+  const all = [{ elf, debug }, ...programs];
+  const numbers = new HartNumbers(harts, isProcess);
+  const labels = new HartLabels();
+  const wishes = { ...want, labelOf: (hart: number) => labels.of(hart) };
+  const samples = new Samples(namesOf(all, want.awaited), sink, periodMs, wishes);
+  const info: TraceInfo = {
+    program: basename(elf.path),
+    buildId: elf.buildId,
+    arch: arch.name,
+    clock,
+    harts: numbers.all(),
+    ...(isProcess ? { isProcess } : {}),
   };
+  labels.begin(info);
+  sink.begin(info);
+  numbers.onNew = (hart) => {
+    labels.hart(hart);
+    sink.hart(hart);
+  };
+  const ofProgram = (elf: ElfFile): number => samples.ofProgram.get(elf) ?? 0;
+  const facts = () => ({
+    ...samples.counts,
+    clock,
+    programs: all.map((each) => ({ elf: each.elf, samples: ofProgram(each.elf) })),
+    isProcess,
+  });
+  return { numbers, samples, facts };
 }
 
 /** The host's clock from then on, in nanoseconds. */

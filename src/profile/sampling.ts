@@ -26,7 +26,7 @@ interface SamplingOptions {
 }
 
 export interface Sampled {
-  readonly end: 'duration' | 'samples' | 'interrupted' | 'target-ended';
+  readonly end: 'duration' | 'samples' | 'interrupted' | 'target-ended' | 'perf-ended';
   /** How long the target ran, and how long it stood, by the host's clock in milliseconds. */
   readonly ranMs: number;
   readonly stoodMs: number;

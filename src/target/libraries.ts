@@ -121,11 +121,16 @@ export async function mappedLibraries(
 }
 
 /** The libraries of a process of this machine that runs. */
-export async function librariesOfProcess(pid: number, program: ElfFile, memory: MemoryReader): Promise<Libraries> {
+export async function librariesOfProcess(
+  pid: number,
+  program: ElfFile,
+  memory: MemoryReader,
+  options: LibraryOptions = {},
+): Promise<Libraries> {
   const maps = mapsOf(pid);
   const code = new Set(maps.filter(({ permissions }) => permissions[2] === 'x').map(({ path }) => path));
   const files = maps.filter(({ path }) => code.has(path));
-  return mappedLibraries(files, auxvOf(pid), { memory, program });
+  return mappedLibraries(files, auxvOf(pid), { ...options, memory, program });
 }
 
 /** Keeps why a library cannot be read; a broken link ends all. */

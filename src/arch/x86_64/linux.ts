@@ -48,6 +48,9 @@ export const linux: LinuxModel = {
     'r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi orig_rax rip cs eflags rsp ss fs_base gs_base'.split(
       ' ',
     ),
+  perfRegisters: 'rax rbx rcx rdx rsi rdi rbp rsp rip eflags cs ss ds es fs gs r8 r9 r10 r11 r12 r13 r14 r15'.split(
+    ' ',
+  ),
   // mov rax, 15 or mov eax, 15; syscall.
   signalReturns: [
     Uint8Array.of(0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05),

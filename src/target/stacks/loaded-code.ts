@@ -3,12 +3,13 @@ import type { Logger } from '../../base/logger.js';
 import type { DebugInfo } from '../../dwarf/index.js';
 import type { ElfFile } from '../../elf/index.js';
 import { isProcess, type Session } from '../../rsp/index.js';
-import { type Libraries, loadedLibraries } from '../index.js';
+import { type Libraries, librariesOfProcess, loadedLibraries, memoryOfProcess } from '../index.js';
 import { Stacks } from '../unwind/index.js';
 import type { OtherPrograms } from './other-programs.js';
 
 export interface LoadedCodeOptions {
-  readonly session: Session;
+  /** Or a process of this machine that runs, by its number. */
+  readonly session: Session | number;
   readonly elf: ElfFile;
   readonly arch: Architecture;
   readonly debug: DebugInfo | undefined;
@@ -52,7 +53,9 @@ export class LoadedCode {
 
   /** A stack has led into unknown code. Each list that brings nothing new doubles how many it takes for the next. */
   async strayed(): Promise<void> {
-    if (!isProcess(this.#options.session.features) || ++this.#strayed < this.#patience) return;
+    const { session } = this.#options;
+    const isMachine = typeof session === 'object' && !isProcess(session.features);
+    if (isMachine || ++this.#strayed < this.#patience) return;
     const before = this.#libraries.loaded.length;
     await this.#list();
     this.#strayed = 0;
@@ -61,7 +64,13 @@ export class LoadedCode {
 
   async #list(): Promise<void> {
     const { session, elf, logger, debugDirs } = this.#options;
-    this.#libraries = await loadedLibraries(session, elf, { logger, ...(debugDirs ? { debugDirs } : {}) });
+    const options = { logger, ...(debugDirs ? { debugDirs } : {}) };
+    if (typeof session === 'object') this.#libraries = await loadedLibraries(session, elf, options);
+    else {
+      using memory = memoryOfProcess(session);
+      const unread = memory ?? { read: async () => undefined };
+      this.#libraries = await librariesOfProcess(session, elf, unread, options);
+    }
     this.#stacks = this.#walker();
   }
 

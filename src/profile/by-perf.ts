@@ -1,0 +1,139 @@
+import type { Architecture } from '../arch/index.js';
+import { addr } from '../base/addr.js';
+import { RsptraceError } from '../base/errors.js';
+import type { RegisterReader } from '../base/memory-reader.js';
+import { entriesOf, statOf, textOf } from '../base/proc.js';
+import { hartName } from '../target/index.js';
+import { type HartLook, LoadedCode } from '../target/stacks/index.js';
+import { type Frame, StackWindow } from '../target/unwind/index.js';
+import type { ClockInfo, GuestNanos } from '../trace/index.js';
+import { KernelCalls } from './kernel-calls.js';
+import { type Perf, startPerf } from './perf.js';
+import { type PerfSample, PerfStream } from './perf-stream.js';
+import { begun, type ProfileFacts, type ProfileOptions } from './profile.js';
+import type { Sampled } from './sampling.js';
+
+/** Nanoseconds from the first sample on. */
+const clock: ClockInfo = { name: 'perf', resolutionNs: 1, guest: false };
+/** So many samples wait for names, because finding new ones may take longer than perf can wait. */
+const mostUnnamed = 20_000;
+/** USER_HZ: of the times in /proc/PID/stat. */
+const ticks = 100;
+/** In less time of processors, in seconds, there are too few ticks to tell the rate. */
+const leastSeconds = 0.2;
+
+/**
+ * Samples a process of this machine, which runs on meanwhile.
+ * @throws RsptraceError `ARCH_UNSUPPORTED`, `RUN_NOT_FOUND`, `SAMPLES_UNAVAILABLE`, `INPUT_DAMAGED`
+ */
+export async function profileByPerf(options: ProfileOptions<number>): Promise<ProfileFacts> {
+  const { session: pid, arch, want, mostSamples } = options;
+  const registers = arch.linux?.perfRegisters;
+  if (registers === undefined)
+    throw new RsptraceError('ARCH_UNSUPPORTED', `perf's registers on ${arch.name} are not known`);
+  const code = await LoadedCode.find(options);
+  const threads = entriesOf(`/proc/${pid}/task`).map((tid) => threadOf(pid, Number(tid)));
+  const { numbers, samples, facts } = begun(options, threads, clock, true);
+  const lookAt = looker(code, arch, registers, want.depth);
+  let [first, looks]: [number | undefined, number] = [undefined, 0];
+  const stream = new PerfStream();
+  const perf = await startPerf(pid, options.periodMs);
+  const ran = await untilEnd(perf, stream, options, async (sample) => {
+    // The children of the process are sampled, too.
+    if (sample.pid !== pid || samples.counts.samples >= mostSamples) return true;
+    first ??= sample.time;
+    looks++;
+    const look = lookAt(sample);
+    samples.take(look, numbers.number(look.hart.id), Math.max(0, sample.time - first) as GuestNanos);
+    if (look.stack.end.reason === 'outside-code') await code.strayed();
+    if (looks % mostUnnamed === 0) samples.emit();
+    return samples.counts.samples < mostSamples;
+  });
+  if (!stream.isSampling) throw perf.refused();
+  samples.emit();
+  options.sink.flush();
+  const hadHz = ran.seconds < leastSeconds ? undefined : looks / ran.seconds;
+  const { lost, kernelLeftOut } = stream;
+  return {
+    ...{ end: ran.end, ranMs: ran.ms, stoodMs: 0, ...facts(), looks, hadHz },
+    ...{ lost, kernelLeftOut, missingLibraries: code.missing },
+  };
+}
+
+/** Takes samples as they come, until `take` says that it was enough; with the processors' time that they are of. */
+async function untilEnd(
+  perf: Perf,
+  stream: PerfStream,
+  { session: pid, durationMs, signal }: ProfileOptions<number>,
+  take: (sample: PerfSample) => Promise<boolean>,
+): Promise<{ readonly end: Sampled['end']; readonly ms: number; readonly seconds: number }> {
+  let end: Sampled['end'] | undefined;
+  const stop = (why: Sampled['end']): void => {
+    end ??= why;
+    perf.end();
+  };
+  const interrupted = (): void => stop('interrupted');
+  signal.addEventListener('abort', interrupted);
+  if (signal.aborted) interrupted();
+  let timer: NodeJS.Timeout | undefined;
+  let began = { at: performance.now(), seconds: 0 };
+  let seconds = 0;
+  try {
+    for await (const bytes of perf.output) {
+      for (const sample of stream.push(bytes)) if (!(await take(sample))) stop('samples');
+      seconds = secondsOf(pid) ?? seconds;
+      if (timer !== undefined || !stream.isSampling) continue;
+      began = { at: performance.now(), seconds };
+      timer = setTimeout(() => stop('duration'), durationMs);
+    }
+    for (const sample of stream.rest()) await take(sample);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', interrupted);
+    perf.end();
+  }
+  end ??= secondsOf(pid) === undefined ? 'target-ended' : 'perf-ended';
+  return { end, ms: performance.now() - began.at, seconds: seconds - began.seconds };
+}
+
+/** Makes of a sample what a look at its thread would be, if the process stood. */
+function looker(code: LoadedCode, arch: Architecture, names: readonly string[], depth: number) {
+  const calls = new KernelCalls();
+  return ({ pid, tid, inKernel, chain, registers, stack: bytes }: PerfSample): HartLook => {
+    const named = new Map([...registers].map(([number, value]) => [names[number], value]));
+    const reader: RegisterReader = { register: (name) => named.get(name) };
+    const window = new StackWindow();
+    const sp = named.get(arch.sp);
+    if (sp !== undefined) window.add(addr(sp), bytes);
+    const { frames, end } = code.stacks.walk(reader, window, { depth });
+    return {
+      hart: { id: idOf(pid, tid) },
+      pc: named.get(arch.pc),
+      stack: { frames: frames.map(withoutRegisters), end },
+      ...{ firmware: undefined, other: undefined, root: undefined, program: code.stacks.elf, isIdle: false },
+      privilege: inKernel ? 'kernel' : 'user',
+      inKernel: inKernel ? { call: calls.of(chain) } : undefined,
+    };
+  };
+}
+
+/** Many frames wait for names, which come of their addresses alone. */
+function withoutRegisters(frame: Frame): Frame {
+  return { ...frame, registers: { register: () => undefined, numbered: () => undefined } };
+}
+
+function threadOf(pid: number, tid: number) {
+  const id = idOf(pid, tid);
+  return { id, name: hartName({ id, name: textOf(`/proc/${pid}/task/${tid}/comm`).trim() }, true) };
+}
+
+/** As a debug server calls it. */
+function idOf(pid: number, tid: number): string {
+  return `p${pid.toString(16)}.${tid.toString(16)}`;
+}
+
+/** How long the threads of a process have had a processor; undefined if it has ended. */
+function secondsOf(pid: number): number | undefined {
+  const [state, ...fields] = statOf(pid);
+  return state === undefined || /[ZX]/.test(state) ? undefined : (Number(fields[10]) + Number(fields[11])) / ticks;
+}

@@ -1,0 +1,96 @@
+// Linux's own profiler, which samples a process that is never stopped for it.
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { closeSync, openSync, readSync, unlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { RsptraceError } from '../base/errors.js';
+import { textOf } from '../base/proc.js';
+
+/** So much of the stack is in each sample. */
+const stackBytes = 16_384;
+/** How much of its output is read at once, and how long to wait for more, in milliseconds. */
+const pieceBytes = 2 ** 20;
+const waitMs = 50;
+/** So much of what it says is kept. */
+const mostSaid = 4000;
+
+export interface Perf {
+  /** {@link PerfStream} reads it. */
+  readonly output: AsyncIterable<Uint8Array>;
+  /** It ends, and its output with it. So does it when this process is gone, in whatever way. */
+  end(): void;
+  /** Why it sampled nothing. */
+  refused(): RsptraceError;
+}
+
+/**
+ * Has perf sample a process, each thread when it has run for a period. It ends with the command that it runs, and that
+ * with its input.
+ *
+ * Its output is a file without a name: a reader that is late, on a host that is busy, costs no sample.
+ * @throws RsptraceError `RUN_NOT_FOUND`
+ */
+export async function startPerf(pid: number, periodMs: number): Promise<Perf> {
+  const event = ['-e', 'cpu-clock', '-c', String(Math.round(periodMs * 1e6)), '--call-graph', `dwarf,${stackBytes}`];
+  const file = unnamedFile();
+  const child = spawn('perf', ['record', '-q', '-B', '-N', ...event, '-p', `${pid}`, '-o', '-', '--', 'cat'], {
+    stdio: ['pipe', file, 'pipe'],
+    detached: true,
+    env: { ...process.env, PERF_CONFIG: '/dev/null', LC_ALL: 'C' },
+  });
+  let said = '';
+  child.stderr?.on('data', (piece: Buffer) => {
+    if (said.length < mostSaid) said += piece.toString('latin1');
+  });
+  child.stdin?.on('error', () => {});
+  let isOver = false;
+  child.once('close', () => {
+    isOver = true;
+  });
+  await once(child, 'spawn').catch((thrown: NodeJS.ErrnoException) => {
+    throw new RsptraceError('RUN_NOT_FOUND', `perf cannot be started: ${thrown.code}`, {
+      hint: 'install it (Debian: linux-perf), or leave --sampler out, which needs gdbserver alone',
+    });
+  });
+  return {
+    output: growing(file, () => isOver),
+    end: () => child.stdin?.end(),
+    refused: () => refused(pid, said),
+  };
+}
+
+function unnamedFile(): number {
+  const path = join(tmpdir(), `rsptrace-perf-${randomUUID()}`);
+  const file = openSync(path, 'wx+', 0o600);
+  unlinkSync(path);
+  return file;
+}
+
+/** What is written into a file, until nothing is any more; it is closed then. */
+async function* growing(file: number, isOver: () => boolean): AsyncGenerator<Uint8Array> {
+  try {
+    for (let at = 0; ; ) {
+      const wasOver = isOver();
+      const piece = Buffer.allocUnsafeSlow(pieceBytes);
+      const length = readSync(file, piece, 0, pieceBytes, at);
+      at += length;
+      if (length > 0) yield piece.subarray(0, length);
+      else if (wasOver) return;
+      else await delay(waitMs);
+    }
+  } finally {
+    closeSync(file);
+  }
+}
+
+function refused(pid: number, said: string): RsptraceError {
+  const lines = said.split('\n').map((line) => line.trim());
+  const why = lines.find((line) => line !== '' && !/^(Error|WARNING):?$/.test(line)) ?? 'it does not say why';
+  const paranoid = textOf('/proc/sys/kernel/perf_event_paranoid').trim();
+  return new RsptraceError('SAMPLES_UNAVAILABLE', `perf does not sample process ${pid}: ${why}`, {
+    hint: `it needs kernel.perf_event_paranoid <= 2 (here ${paranoid || 'unknown'}) and the same user, or root; a container needs CAP_PERFMON and a seccomp profile with perf_event_open. Or leave --sampler out`,
+  });
+}
