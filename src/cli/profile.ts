@@ -215,7 +215,8 @@ function notesOn(args: ProfileArguments, facts: ProfileFacts, rows: number): str
     rows > top && `${rows - top} more functions: --top ${rows} shows them`,
     facts.idle > 0 && !idle && `${plural(facts.idle, 'sample')} of idle ${hartWord(facts)}s left out: --idle has them`,
     facts.otherMode > 0 && `${plural(facts.otherMode, 'sample')} ${what} left out by ${way}`,
-    incomplete > 0 && `${plural(incomplete, 'stack')} (${share} %) end early, so totals of outer functions are too low`,
+    incomplete > 0 &&
+      `${plural(incomplete, 'stack')} (${share} %) end early${args.sampler === 'perf' ? ', most because perf copies 32 KiB of a stack' : ''}, so totals of outer functions are too low`,
     ...notesOnPrograms(facts),
     ...missingLibraries.map(({ name, why }) => `not read: ${name}: ${why}`),
     output !== undefined && `${output}: ${formatOf(output)?.use ?? ''}`,

@@ -14,9 +14,14 @@ const call = /^([0-9a-f]{16}) [tT] (?:k|__(?:[a-z0-9]+_)?)sys_(\w+)\n(?=([0-9a-f
 
 /** Which system call the kernel is in, by its symbols. Few users may see where these are. */
 export class KernelCalls {
+  readonly #symbols: () => string;
   #calls: readonly CallCode[] | undefined;
   /** By return addresses; '' for one that is in none of them. */
   readonly #known = new Map<bigint, string>();
+
+  constructor(symbols = () => textOf('/proc/kallsyms')) {
+    this.#symbols = symbols;
+  }
 
   /** `chain`: where the kernel is, and return addresses. */
   of(chain: readonly bigint[]): string | undefined {
@@ -24,7 +29,7 @@ export class KernelCalls {
   }
 
   #at(address: bigint): string {
-    this.#calls ??= [...textOf('/proc/kallsyms').matchAll(call)].map(([, low, name = '', high]) => ({
+    this.#calls ??= [...this.#symbols().matchAll(call)].map(([, low, name = '', high]) => ({
       ...{ name, low: BigInt(`0x${low}`), high: BigInt(`0x${high}`) },
     }));
     return this.#calls.find(({ low, high }) => address >= low && address < high)?.name ?? '';

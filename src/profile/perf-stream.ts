@@ -48,8 +48,6 @@ interface Attributes {
 export class PerfStream {
   /** The process is sampled from here on. */
   isSampling = false;
-  /** Samples that the kernel had no room for. */
-  lost = 0;
   /** perf may not sample the kernel. */
   kernelLeftOut = false;
   #attributes: Attributes | undefined;
@@ -58,6 +56,14 @@ export class PerfStream {
   /** Each processor has an order of its own: those of a round come before those of the round after the next. */
   #held: PerfSample[] = [];
   #latest = 0;
+  /** By records on the way, and by those at the end, where newer kernels say it again. */
+  #lost = 0;
+  #lostInAll = 0;
+
+  /** Samples that there was no room for. */
+  get lost(): number {
+    return Math.max(this.#lost, this.#lostInAll);
+  }
 
   /** Gives the samples, in their order. Throws `INPUT_DAMAGED`. */
   *push(bytes: Uint8Array): Generator<PerfSample> {
@@ -90,8 +96,8 @@ export class PerfStream {
     if (type === RECORD.attributes) this.#read(reader);
     else if (type === RECORD.lost) {
       reader.skip(8);
-      this.lost += reader.u64n();
-    } else if (type === RECORD.lostSamples) this.lost += reader.u64n();
+      this.#lost += reader.u64n();
+    } else if (type === RECORD.lostSamples) this.#lostInAll += reader.u64n();
     else if (type === RECORD.sample) this.#held.push(sampleOf(reader, misc, this.#attributes));
     else if (type === RECORD.round) return this.#settled();
     return [];

@@ -10,7 +10,7 @@ import { RsptraceError } from '../base/errors.js';
 import { textOf } from '../base/proc.js';
 
 /** So much of the stack is in each sample. */
-const stackBytes = 16_384;
+const stackBytes = 32_768;
 /** How much of its output is read at once, and how long to wait for more, in milliseconds. */
 const pieceBytes = 2 ** 20;
 const waitMs = 50;
@@ -52,7 +52,7 @@ export async function startPerf(pid: number, periodMs: number): Promise<Perf> {
   });
   await once(child, 'spawn').catch((thrown: NodeJS.ErrnoException) => {
     throw new RsptraceError('RUN_NOT_FOUND', `perf cannot be started: ${thrown.code}`, {
-      hint: 'install it (Debian: linux-perf), or leave --sampler out, which needs gdbserver alone',
+      hint: 'install it (Debian: linux-perf). Without --sampler the process is stopped instead, by gdbserver',
     });
   });
   return {
@@ -91,6 +91,6 @@ function refused(pid: number, said: string): RsptraceError {
   const why = lines.find((line) => line !== '' && !/^(Error|WARNING):?$/.test(line)) ?? 'it does not say why';
   const paranoid = textOf('/proc/sys/kernel/perf_event_paranoid').trim();
   return new RsptraceError('SAMPLES_UNAVAILABLE', `perf does not sample process ${pid}: ${why}`, {
-    hint: `it needs kernel.perf_event_paranoid <= 2 (here ${paranoid || 'unknown'}) and the same user, or root; a container needs CAP_PERFMON and a seccomp profile with perf_event_open. Or leave --sampler out`,
+    hint: `it needs root, or the same user and at most 2 in kernel.perf_event_paranoid (here ${paranoid || 'none'}); a container needs --cap-add PERFMON. Without --sampler the process is stopped instead`,
   });
 }
