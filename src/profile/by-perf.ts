@@ -49,7 +49,7 @@ export async function profileByPerf(options: ProfileOptions<number>): Promise<Pr
     if (looks % mostUnnamed === 0) samples.emit();
     return samples.counts.samples < mostSamples;
   });
-  if (!stream.isSampling) throw perf.refused();
+  if (!stream.isSampling && ran.end === 'perf-ended') throw perf.refused();
   samples.emit();
   options.sink.flush();
   const hadHz = ran.seconds < leastSeconds ? undefined : looks / ran.seconds;
@@ -81,7 +81,7 @@ async function untilEnd(
   try {
     for await (const bytes of perf.output) {
       for (const sample of stream.push(bytes)) if (!(await take(sample))) stop('samples');
-      seconds = secondsOf(pid) ?? seconds;
+      if (end !== 'samples') seconds = secondsOf(pid) ?? seconds;
       if (timer !== undefined || !stream.isSampling) continue;
       began = { at: performance.now(), seconds };
       timer = setTimeout(() => stop('duration'), durationMs);
