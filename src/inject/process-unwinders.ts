@@ -3,7 +3,7 @@ import { type Addr, addOffset } from '../base/addr.js';
 import { messageOf } from '../base/errors.js';
 import type { ElfFile } from '../elf/index.js';
 import { registersOf, type Session, setRegister } from '../rsp/index.js';
-import { type Scratch, stackBelow, unavailable } from '../scratch/index.js';
+import { PAGE, type Scratch, unavailable } from '../scratch/index.js';
 import type { LetRun } from '../target/index.js';
 import { DefiningFiles, defined, loaderStop, throws } from './loaded-library.js';
 
@@ -13,7 +13,7 @@ const walks = '_Unwind_Backtrace';
 const address = '_Unwind_GetIP';
 /** So many unwinders of a process have room. */
 const mostUnwinders = 8;
-/** Bytes of the word that counts walks, at the end of our own page. */
+/** Bytes of the word that counts walks, at the end of our own pages. */
 const WORD = 8;
 
 /** Waits for the next stop at this place, once. `moved`: the thread goes on at another place. */
@@ -234,10 +234,9 @@ export class ProcessUnwinders {
     const table = this.#table;
     if (!scratch.own || table === undefined || this.#registered.has(unwinder)) return;
     const functions = functionsOf(unwinder);
-    // The first one lies below what the call saves, the others grow down from the page's end.
+    // The first one lies below what the call saves, the others grow down from the end to where the call's stack begins.
     const at = this.#objects === 0 ? 0 : scratch.own.size - objectBytes * this.#objects;
-    if (at !== 0 && at < objectBytes + this.#needs.code.call.saveBytes)
-      throw unavailable('more unwinders came than there is room for');
+    if (at !== 0 && at < scratch.own.size - PAGE) throw unavailable('more unwinders came than there is room for');
     this.#objects++;
     await this.#call(functions.register, [table, addOffset(scratch.own.address, at)]);
     this.#registered.set(unwinder, functions);
@@ -254,7 +253,7 @@ export class ProcessUnwinders {
     if (!(await session.memory().write(at, bytes))) throw unavailable('the stub does not write memory');
     const set: Record<string, bigint> = { [call.function]: address };
     for (const [i, value] of parameters.entries()) set[call.parameters[i] ?? ''] = value;
-    await calls.with(() => calls.run(at, breakpoint, set, stackBelow));
+    await calls.with(() => calls.run(at, breakpoint, set, addOffset(own.address, own.size - PAGE)));
   }
 }
 

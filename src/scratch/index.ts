@@ -8,7 +8,6 @@ export { beginPrivacyProof } from './prove-private.js';
 export { ProvenScratch } from './proven-scratch.js';
 export { accessTo } from './region-access.js';
 export { parseScratch, reservedIn, reservedScratch, sectionMemory, symbolMemory } from './reserved-memory.js';
-export { stackBelow } from './saved-thread.js';
 export { closeScratch, PAGE, type Region, type Scratch } from './scratch.js';
 export { type ScratchRequest, type ScratchSources, unusable } from './source.js';
 export { findScratch, memoryMissing, topOfRamRefused } from './sources.js';

@@ -41,6 +41,8 @@ const PROT = { NONE: 0, READ: 1, WRITE: 2, EXEC: 4 } as const;
 const MAP = { SHARED: 1, PRIVATE: 2, FIXED: 0x10, ANONYMOUS: 0x20, FIXED_NOREPLACE: 0x10_0000 } as const;
 const MFD_CLOEXEC = 1;
 const page = 4096;
+/** Its last page is for data, the rest for that and a stack. */
+const ownSize = 8 * page;
 /** vm.mmap_min_addr on nearly every system. */
 const lowest = 0x1_0000n;
 /** The range of a 32-bit jump, less what the displaced instructions may refer to. */
@@ -58,7 +60,7 @@ export async function mapIntoProcess(options: ProcessScratchOptions): Promise<Sc
   const { session, logger = silent } = options;
   const [codeSize, dataSize] = [wholePages(options.codeSize), wholePages(options.dataSize)];
   const calls = await SystemCalls.open(session, options.arch);
-  const size = page + codeSize + page + dataSize + page + page + page;
+  const size = page + codeSize + page + dataSize + page + ownSize + page;
   const limits = await processLimits((path) => session.remoteFile(path), calls.pid, codeSize + dataSize);
   if (limits.memory !== undefined) throw unavailable(limits.memory);
   const mapped = await calls.with(async (call) => {
@@ -66,7 +68,7 @@ export async function mapIntoProcess(options: ProcessScratchOptions): Promise<Sc
     try {
       const code = { address: addOffset(start, page), size: codeSize };
       const data = { address: addOffset(code.address, codeSize + page), size: dataSize };
-      const own = { address: addOffset(data.address, dataSize + page), size: page };
+      const own = { address: addOffset(data.address, dataSize + page), size: ownSize };
       await mapAt(call, own, PROT.READ | PROT.WRITE, MAP.PRIVATE | MAP.ANONYMOUS, -1);
       await mapAt(call, code, PROT.READ | PROT.EXEC, MAP.PRIVATE | MAP.ANONYMOUS, -1);
       await mapAt(call, data, PROT.READ | PROT.WRITE, MAP.PRIVATE | MAP.ANONYMOUS, -1);

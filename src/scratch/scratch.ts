@@ -59,7 +59,7 @@ export interface Scratch {
   readonly bulk?: BulkReads;
   /** For memory of a process: makes that process run system calls. */
   readonly calls?: SystemCalls;
-  /** A writable page of a process that its children do not share with it. */
+  /** Writable pages of a process that its children do not share with it. */
   readonly own?: Region;
   /** Checks that nothing has written to the guard pages around it; a sentence if something has. */
   verifyGuards(): Promise<string | undefined>;

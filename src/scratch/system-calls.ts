@@ -14,7 +14,7 @@ import { type Addr, addOffset, addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { pidOf, type RegisterBlock, registersOf, type Session, type StopReply } from '../rsp/index.js';
 import { findInstruction } from './call-instruction.js';
-import { forgetThread, masksOf, saveThread, takeBackThread } from './saved-thread.js';
+import { leadToThread, masksOf, saveThread, takeBackThread } from './saved-thread.js';
 
 /** Runs one call; a result within [-4095, -1] is a negated errno. */
 export type SystemCall = (name: LinuxCall, ...parameters: readonly (bigint | number)[]) => Promise<bigint>;
@@ -106,7 +106,8 @@ export class SystemCalls {
     }
     const before = await registersOf(session, hart);
     const stackPointer = before.register(this.#arch.sp) ?? 0n;
-    if (!(await saveThread(session, hart, stackPointer))) throw unavailable('the stack of the thread has no room');
+    const putBack = await saveThread(session, hart, stackPointer);
+    if (!putBack) throw unavailable('the stack of the thread has no room');
     const held: number[] = [];
     const call: SystemCall = (name, ...parameters) => this.#call(hart, held, name, parameters);
     try {
@@ -114,7 +115,7 @@ export class SystemCalls {
     } finally {
       if (session.state.kind === 'idle') {
         await this.#restore(hart, before);
-        await forgetThread(session, hart, stackPointer);
+        await putBack();
       }
     }
   }
@@ -143,19 +144,19 @@ export class SystemCalls {
 
   /**
    * Lets the stopped thread alone run injected code up to a breakpoint, and restores all of its registers. For use
-   * inside {@link with}. `set`: initial registers. `below`: how far its stack begins below the thread's, aligned as for
-   * a call.
+   * inside {@link with}. `set`: initial registers. `stackTop`: the end of memory of ours for its stack, aligned to 64.
    * @throws RsptraceError `SCRATCH_UNAVAILABLE` if it stops elsewhere, `RSP_*`
    */
-  async run(code: Addr, breakpoint: Addr, set: Readonly<Record<string, bigint>> = {}, below?: bigint): Promise<void> {
+  async run(code: Addr, breakpoint: Addr, set: Readonly<Record<string, bigint>> = {}, stackTop?: Addr): Promise<void> {
     const session = this.session;
     const hart = stoppedHart(session);
     const { pc, sp } = this.#arch;
     const place = { type: 0, address: breakpoint, kind: this.#arch.breakpointKind(new Uint8Array(4)) } as const;
     const all = await registersOf(session, hart);
-    const stackPointer = all.register(sp) ?? 0n;
+    const start = stackTop && (await leadToThread(session, hart, stackTop, all.register(sp) ?? 0n));
+    if (stackTop !== undefined && start === undefined) throw unavailable('the stub does not write memory');
     const batch = session.batch(hart);
-    if (below !== undefined) batch.writeRegister(sp, (stackPointer - below) & ~63n);
+    if (start !== undefined) batch.writeRegister(sp, start);
     for (const [name, value] of Object.entries({ ...set, [pc]: code, [this.#model.restart]: addr(-1) }))
       batch.writeRegister(name, value);
     const planted = batch.insertBreakpoint(place);

@@ -50,3 +50,27 @@ int main(void) { unsigned before = sum(); for (int i = 0; i < 9; i++) job();
   );
   t.match(stdout, /^changed/m);
 });
+
+t.test(
+  'what lies below the stack of a coroutine stays as it is, when the memory is mapped and unwinders learn of it',
+  async (t) => {
+    const source = `#include <stdio.h>
+#include <string.h>
+#include <ucontext.h>
+static struct { unsigned char below[8192], stack[16384]; } area;
+static ucontext_t home, one;
+__attribute__((noinline)) long job(long n) { __asm__ volatile(""); return n + 1; }
+static void body(void) { char used[13000]; for (long i = 0; i < 9; i++) job(i); __asm__ volatile("" : : "r"(used) : "memory"); }
+int main(void) { memset(area.below, 0xa5, sizeof area.below); getcontext(&one);
+  one.uc_stack.ss_sp = area.stack, one.uc_stack.ss_size = sizeof area.stack, one.uc_link = &home;
+  makecontext(&one, body, 0), swapcontext(&home, &one);
+  long other = 0; for (unsigned i = 0; i < sizeof area.below; i++) other += area.below[i] != 0xa5;
+  printf("%ld other bytes\\n", other); return 0; }`;
+    const program = compileC(t, source, ['-Wl,--no-as-needed', '-lgcc_s']);
+    const { status, stdout, stderr } = await rsptraceProcess('run', '-o', `${program}.txt`, '-p', 'fn:job', program)
+      .ended;
+    t.equal(status, 0, stderr);
+    t.match(stderr, /1 probe, without stops/);
+    t.match(stderr + stdout, /^0 other bytes/m);
+  },
+);

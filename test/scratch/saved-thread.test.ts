@@ -1,9 +1,9 @@
-// A thread whose registers a killed rsptrace had borrowed: they are found wherever on its stack the thread stands.
+// A thread whose registers a killed rsptrace had borrowed: they are found wherever on its stack the thread stands, or on which other one.
 import t from 'tap';
 import { x86_64 } from '../../src/arch/index.js';
-import type { Addr } from '../../src/base/addr.js';
+import { type Addr, addr } from '../../src/base/addr.js';
 import type { Session } from '../../src/rsp/index.js';
-import { saveThread, takeBackThread } from '../../src/scratch/saved-thread.js';
+import { leadToThread, saveThread, takeBackThread } from '../../src/scratch/saved-thread.js';
 import { SystemCalls } from '../../src/scratch/system-calls.js';
 
 const top = 0x7fff_ffff_f000n;
@@ -13,7 +13,7 @@ const names = ['rsp', 'rip', 'rax', 'rdi', 'rsi', 'rdx', 'r10', 'cs', 'orig_rax'
 
 /** A thread in 64-bit code, with a stack of 64 KiB, above which nothing is mapped, and a page with `syscall` in it. */
 class Thread {
-  readonly #stack = Buffer.alloc(stackBytes);
+  readonly #stack = Buffer.alloc(stackBytes, 0xa5);
   /** Those of `names`. */
   readonly registers = new BigUint64Array(names.length).map((_, i) => (names[i] === 'cs' ? 0x33n : BigInt(i)));
   readonly session: Session;
@@ -59,6 +59,10 @@ class Thread {
     this.session = session as Session;
   }
 
+  get isUntouched(): boolean {
+    return this.#stack.every((byte) => byte === 0xa5);
+  }
+
   get stackPointer(): bigint {
     return this.registers[0] as bigint;
   }
@@ -89,4 +93,25 @@ t.test('where the call fails that gives it its signals back, it has its own regi
   // Another thread stops first.
   await t.rejects(SystemCalls.takeBack(thread.session, x86_64, 'p1.1'), { code: 'SCRATCH_UNAVAILABLE' });
   t.strictSame([...thread.registers], [...own]);
+});
+
+t.test('what lies below its stack is put back', async (t) => {
+  const thread = new Thread(top - 0xa48n);
+  const putBack = await saveThread(thread.session, 'p1.1', thread.stackPointer);
+  t.notOk(thread.isUntouched);
+  await putBack?.();
+  t.ok(thread.isUntouched);
+  t.equal(await takeBackThread(thread.session, x86_64, 'p1.1'), undefined);
+});
+
+t.test('with injected code on a stack of ours, as deep as that may be', async (t) => {
+  const own = top - 0x8a48n;
+  for (const deep of [0n, 0x48n, 0x6000n]) {
+    const thread = new Thread(own);
+    t.ok(await saveThread(thread.session, 'p1.1', own));
+    const start = (await leadToThread(thread.session, 'p1.1', addr(top - 0x1000n), own)) ?? 0n;
+    thread.stackPointer = start - deep;
+    t.equal(await takeBackThread(thread.session, x86_64, 'p1.1'), own, `${deep} bytes deep`);
+    t.equal(thread.stackPointer, own, 'it has its own registers');
+  }
 });

@@ -62,8 +62,7 @@ export interface ProcessCode {
     readonly function: string;
     /** Registers of the first parameters. */
     readonly parameters: readonly string[];
-    /** Bytes at `save`, whose address is a multiple of 64. They must be zero at first. */
-    readonly saveBytes: number;
+    /** `save`: some 3 KiB at a multiple of 64, which must be zero at first. */
     code(at: Addr, save: Addr): { readonly bytes: Uint8Array; readonly breakpoint: Addr };
   };
   readonly clock: ClockSamples;

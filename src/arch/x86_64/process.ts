@@ -288,7 +288,7 @@ export const linuxProcess: ProcessCode = {
   wait,
   unwindTable,
   unwindTableBytes,
-  call: { function: 'rbx', parameters: ['rdi', 'rsi'], saveBytes: 2688, code: callCode },
+  call: { function: 'rbx', parameters: ['rdi', 'rsi'], code: callCode },
   clock: { code: clockCode, size: count * sampleBytes, result: clockResult },
   stackWalk,
 };
