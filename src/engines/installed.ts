@@ -19,7 +19,7 @@ import {
 import { retry } from '../rsp/index.js';
 import { closeScratch, type Scratch, unusable } from '../scratch/index.js';
 import type { StopEngine } from '../stop/index.js';
-import { changesItsCode, currentAddressSpace, runIntoKernel } from '../target/index.js';
+import { changesItsCode, currentAddressSpace, finishOwnCall, runIntoKernel } from '../target/index.js';
 import type { EnginesOptions } from './engines-options.js';
 import { isClosed, Leaving } from './leaving.js';
 import { type InstallRequest, noteChanged, type Placed, placeTrampolines, reportClock } from './placing.js';
@@ -204,7 +204,12 @@ export class Installed implements StopObserver {
   async leave(): Promise<number> {
     this.#stopReading();
     const { session, arch, logger = silent } = this.#options;
+    const { state } = session;
+    // Nothing of the old program is there any more.
+    if (state.kind === 'idle' && state.stop.kind === 'signal' && state.stop.reason === 'exec') return this.end();
     try {
+      // While its child, if it has just forked, can be given its own code.
+      await finishOwnCall(session);
       const [site] = this.target.patches.planted;
       await retry(session, () => runIntoKernel(session, arch, site?.plan.address, logger));
       if (session.state.kind !== 'idle') return await this.leaving.readOut(this.#exiting);

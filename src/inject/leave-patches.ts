@@ -2,6 +2,7 @@ import type { Architecture } from '../arch/index.js';
 import { type Addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { ANY_HART, programSignal, registerOf, type Session, setRegister } from '../rsp/index.js';
+import { finishOwnCall, runFor } from '../target/index.js';
 import { type ChangedCode, interruptedInside, pieceBefore } from './interrupted.js';
 import { inOrder, type Piece } from './ring.js';
 
@@ -81,14 +82,17 @@ export async function runOutOfPatches(
 
 /** Lets the target run for this time in milliseconds, or to its next stop; it may have ended meanwhile. */
 export async function runForMoment(session: Session, ms: number): Promise<void> {
-  const timer = setTimeout(() => void session.interrupt().catch(() => {}), ms);
-  let stop = await session.resume();
-  clearTimeout(timer);
-  // A process stops for forks (the child is released) and for signals (they are forwarded).
-  for (let more = mostTries; more > 0 && session.state.kind === 'idle' && stop.kind === 'signal'; more--) {
-    if (stop.reason === 'fork' && stop.child !== undefined) await session.children.letGo(stop.child);
-    const signal = programSignal(stop);
-    if (signal === undefined) break;
-    stop = await session.resume({ kind: 'step', hart: stop.hart ?? ANY_HART, signal });
+  const until = performance.now() + ms;
+  await finishOwnCall(session);
+  let runs = true;
+  for (let tries = 0; tries < mostTries; tries++) {
+    const { state } = session;
+    if (state.kind !== 'idle' || state.stop.kind !== 'signal') return;
+    const signal = programSignal(state.stop);
+    if (runs) await runFor(session, Math.max(0, until - performance.now()), { kind: 'continue', signal });
+    else if (signal !== undefined) await session.resume({ kind: 'step', hart: state.stop.hart ?? ANY_HART, signal });
+    else return;
+    // A process that has stopped for a fork has not run for long.
+    runs = (await finishOwnCall(session)) && performance.now() < until;
   }
 }

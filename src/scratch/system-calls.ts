@@ -12,7 +12,8 @@
 import type { Architecture, LinuxCall, SystemCallModel } from '../arch/index.js';
 import { type Addr, addOffset, addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import { pidOf, type RegisterBlock, registersOf, type Session, type StopReply } from '../rsp/index.js';
+import { pidOf, programSignal, type RegisterBlock, registersOf, type Session, type StopReply } from '../rsp/index.js';
+import { finishOwnCall } from '../target/index.js';
 import { findInstruction } from './call-instruction.js';
 import { leadToThread, masksOf, saveThread, takeBackThread } from './saved-thread.js';
 
@@ -91,11 +92,12 @@ export class SystemCalls {
 
   /**
    * Lets `body` make calls, one after another, and restores the registers, whatever happens. A signal that comes
-   * meanwhile is sent to the thread again, so that the thread sees it when it goes on.
+   * meanwhile, or that has stopped it, is sent to the thread again, so that it sees it when it goes on.
    * @throws RsptraceError `SCRATCH_UNAVAILABLE`, `RSP_*`
    */
   async with<T>(body: (call: SystemCall) => Promise<T>): Promise<T> {
     const session = this.session;
+    await finishOwnCall(session);
     const hart = stoppedHart(session);
     const refused = await this.refusal();
     if (refused !== undefined) throw unavailable(refused);
@@ -108,7 +110,7 @@ export class SystemCalls {
     const stackPointer = before.register(this.#arch.sp) ?? 0n;
     const putBack = await saveThread(session, hart, stackPointer);
     if (!putBack) throw unavailable('the stack of the thread has no room');
-    const held: number[] = [];
+    const held = signalsOf(session);
     const call: SystemCall = (name, ...parameters) => this.#call(hart, held, name, parameters);
     try {
       return await this.#withoutSignals(before, held, call, () => body(call));
@@ -296,6 +298,12 @@ function whyNoCalls(status: string | undefined): string | undefined {
   if (mode === '0' || (status !== undefined && mode === undefined)) return undefined;
   if (mode === undefined) return 'whether a seccomp filter watches the process cannot be read';
   return 'a seccomp filter watches the system calls of the process, and one that it does not know may end it';
+}
+
+/** The signal that has stopped it, but for one by which a server stops a process that is attached to. */
+function signalsOf({ state, features }: Session): number[] {
+  const signal = state.kind === 'idle' ? programSignal(state.stop) : undefined;
+  return signal === undefined || signal === features.signals.stop ? [] : [signal];
 }
 
 async function sendAgain(call: SystemCall, held: readonly number[]): Promise<void> {

@@ -16,13 +16,14 @@ export { commandLineOf, GuestRam } from './guest-ram.js';
 export { currentAddressSpace, executeOnly, inUserCode, programsRunIt } from './hart-space.js';
 export { hartName, hartSource, takesTurns, turnsText, unseenHarts, unseenText } from './harts.js';
 export { hasOwnFirmware, runIntoKernel } from './kernel-mode.js';
-export { type LetRun, letRun, meanwhile, ownSignal } from './let-run.js';
+export { type LetRun, letRun, meanwhile, ownSignal, runFor } from './let-run.js';
 export { type Libraries, librariesOfProcess, loadedLibraries, mappedLibraries, seeLibraries } from './libraries.js';
 export { changesItsCode, choosesItsPlace, isLinux, isLinuxProgram, memberOfTask, stackBytes } from './linux.js';
 export { coreThreads, type LinuxCore, readLinuxCore } from './linux-core.js';
 export { kernelNotFound, loadedElf, placeAtStart, placeInProcess, refuseObject, shiftedByAuxv } from './load-bias.js';
 export { type MemoryPiece, PacketRam, type RamChunk, type RamRange, readMemoryTree } from './machine-ram.js';
 export { biasWhenItRuns, isMovedAtBoot, type KernelWait } from './moved-kernel.js';
+export { finishOwnCall } from './own-call.js';
 export { processLimits } from './process-limits.js';
 export {
   CopyRoom,

@@ -42,8 +42,8 @@ export async function letRun(session: Session, arch: Architecture, stoodMs = sho
   }
 }
 
-/** @returns the stop that ends the run: after this time in milliseconds at the latest */
-async function runFor(session: Session, ms: number, how: Resume): Promise<StopReply> {
+/** @returns the stop that ends the run: it is interrupted after this time in milliseconds */
+export async function runFor(session: Session, ms: number, how: Resume): Promise<StopReply> {
   const timer = setTimeout(() => void session.interrupt().catch(() => {}), ms);
   try {
     return await session.resume(how);

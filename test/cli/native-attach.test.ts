@@ -8,7 +8,7 @@ import t, { type Test } from 'tap';
 import { statOf } from '../../src/base/proc.js';
 import { programNamed } from '../../src/cli/local-process.js';
 import { main, type Running, rsptrace, rsptraceProcess, scratchFolder, start, traceGrows } from '../support/command.js';
-import { usually } from '../support/long.js';
+import { usually, variant } from '../support/long.js';
 import { changedCode, compileC, pollsPrinted, pollsProgram } from '../support/native.js';
 import type { Recording } from '../support/recording.js';
 
@@ -303,3 +303,26 @@ int main(int argc, char **argv) {
   while (statOf(pid)[0] === 'T') await sleep(20);
   t.pass('it runs on');
 });
+
+variant(
+  t,
+  'a recording may end at the stop of a fork: the parent has its child, and that has its own code',
+  async (t) => {
+    const source = `#include <stdio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+__attribute__((noinline)) int job(int n) { __asm__ volatile(""); return n + 1; }
+int main(void) { int failed = 0, forks = 0; time_t end = time(0) + 8;
+  while (time(0) < end) { job(forks); pid_t child = fork(); if (child == 0) _exit(job(1));
+    int status; if (child < 0 || waitpid(child, &status, 0) != child || WEXITSTATUS(status) != 2) failed++; forks++; }
+  printf("failed %d\\n", failed); return 0; }`;
+    const program = compileC(t, source);
+    for (const seconds of ['3s', '3.1s']) {
+      const options = ['--keep-running', '-d', seconds, '-p', 'fn:job', '--force', '-o', `${program}.txt`];
+      const { status, stdout, stderr } = await rsptraceProcess('run', ...options, program).ended;
+      t.equal(status, 0, stderr);
+      t.match(stdout + stderr, /^failed 0$/m);
+    }
+  },
+);

@@ -1,7 +1,6 @@
 import type { Logger } from '../../base/logger.js';
 import { raw } from './batch.js';
 import type { Breakpoint } from './batch-requests.js';
-import type { Ask } from './handshake.js';
 import { packets } from './packets.js';
 import type { Session } from './session.js';
 import { pidOf, type SignalStop } from './stop-reply.js';
@@ -11,12 +10,12 @@ export class ForkedChildren {
   /** Called before a child is let go, while it is stopped. Removes what it has inherited besides breakpoints. */
   beforeGoing: ((child: string) => Promise<void>) | undefined;
   readonly #session: Session;
-  readonly #ask: Ask;
   readonly #logger: Logger;
+  /** The last one that was let go: its stop may be the present one still. */
+  #gone: string | undefined;
 
-  constructor(session: Session, ask: Ask, logger: Logger) {
+  constructor(session: Session, logger: Logger) {
     this.#session = session;
-    this.#ask = ask;
     this.#logger = logger;
   }
 
@@ -25,6 +24,7 @@ export class ForkedChildren {
    * has inherited are removed. The parent stays as it is.
    */
   async letGo(child: string): Promise<void> {
+    if (child === this.#gone) return;
     await this.beforeGoing?.(child);
     await this.#detach(child);
   }
@@ -35,6 +35,7 @@ export class ForkedChildren {
    * @returns the removed breakpoints
    */
   async letVforkGo(child: string): Promise<readonly Breakpoint[]> {
+    if (child === this.#gone) return [];
     const written = this.#session.breakpoints.filter(({ type }) => type === 0);
     const batch = this.#session.batch();
     for (const breakpoint of written) batch.removeBreakpoint(breakpoint);
@@ -44,10 +45,10 @@ export class ForkedChildren {
   }
 
   /** The same for the child of a stop, if it is the stop of a fork. */
-  async letGoAt({ reason, child }: SignalStop): Promise<void> {
-    if (child === undefined) return;
-    if (reason === 'fork') await this.letGo(child);
-    if (reason === 'vfork') await this.letVforkGo(child);
+  async letGoAt({ reason, child }: SignalStop): Promise<readonly Breakpoint[]> {
+    if (child !== undefined && reason === 'vfork') return this.letVforkGo(child);
+    if (child !== undefined && reason === 'fork') await this.letGo(child);
+    return [];
   }
 
   async #detach(child: string): Promise<void> {
@@ -56,7 +57,12 @@ export class ForkedChildren {
       batch[raw](packets.removeBreakpoint(type, address, kind));
     }
     await batch.send();
-    const answer = await this.#ask(packets.detach(pidOf(child)));
-    if (answer !== 'OK') this.#logger.warn({ child, answer }, 'the child of a fork could not be let go');
+    // The parent is selected first: gdbserver crashes at a later packet if the selected thread is gone.
+    const last = this.#session.batch();
+    const answer = last[raw](packets.detach(pidOf(child)));
+    await last.send();
+    this.#gone = child;
+    if (answer.value !== 'OK')
+      this.#logger.warn({ child, answer: answer.value }, 'the child of a fork could not be let go');
   }
 }

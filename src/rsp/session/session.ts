@@ -61,7 +61,7 @@ export class Session implements AsyncDisposable {
     const { features, target, clusters } = greeting;
     this.#context = { control, features, target, clusters, inserted: new Map() };
     this.#signals = new ProcessSignals(this, control, this.#ask);
-    this.children = new ForkedChildren(this, this.#ask, logger);
+    this.children = new ForkedChildren(this, logger);
     this.#leaving = new Leaving(this, control, this.#signals, logger);
     control.begin(greeting.features, greeting.stop);
     for (const id of greeting.harts) this.#leaving.see(id);
