@@ -67,9 +67,9 @@ export class EarlyStops {
     const stopping = this.#addresses.filter((address) => !leftOut.has(address));
     if (stopping.length > mostBreakpoints && (await this.#waitsForEntry(stopping))) return [];
     if (!isSure && hasPlaces && (await this.#loaded.begin())) await this.#boot.tables.watch();
-    this.#isSlow = isSure && this.#isLimited && stopping.length > fewBreakpoints;
+    this.#isSlow = this.#isLimited && stopping.length > fewBreakpoints;
     if (this.#isSlow) await this.#boot.tables.watch();
-    const isTooMany = this.#isSlow && stopping.length > mostBreakpoints;
+    const isTooMany = isSure && this.#isSlow && stopping.length > mostBreakpoints;
     if ((this.#wanted !== 'target' && !isTooMany) || !isSure || !hasPlaces) return stopping;
     this.#out = { since: undefined, why: tooEarly };
     await this.#boot.tables.watch();
@@ -118,6 +118,13 @@ export class EarlyStops {
     return isWanted ? longest : undefined;
   }
 
+  /** The target has run so long with the probes. If nothing says which table is the last one, this one may be it. */
+  async tooSlow(): Promise<void> {
+    const { target, engines } = this.#parts;
+    if (target.settlesAt === undefined) await this.#boot.firstHit(false);
+    if (engines.waitsForTable) await this.takeOut();
+  }
+
   /** No probe stops the target now, and any look at it may find that its page table has changed. */
   get mayLook(): boolean {
     return this.#out !== undefined && this.#parts.target.settlesAt === undefined;
@@ -163,11 +170,11 @@ export class EarlyStops {
 
   /** The page table has changed. Where trampolines can be, they are placed, and breakpoints where they cannot. */
   async changed(): Promise<void> {
-    const { engines } = this.#parts;
+    const { engines, target } = this.#parts;
     await this.#reportLoaded();
     if (!this.#out && !this.#isSlow) return;
     // Of the breakpoints some wait for trampolines, and these are not left to the first hit.
-    this.#isSlow = false;
+    this.#isSlow = target.settlesAt === undefined;
     engines.settle();
     await this.#boot.firstHit(false);
     if (!this.#out) return;

@@ -120,7 +120,11 @@ export class TableChanges implements StopObserver {
     this.#interrupted = false;
     if (this.#parts.engines.isInstalled) await this.#leave();
     else if (this.#early.mayLook) await this.#lookEarly();
-    else await this.#early.takeOut();
+    else {
+      await this.#early.tooSlow();
+      // Perhaps the table will not change any more.
+      this.#isBlind = this.#early.mayLook;
+    }
   }
 
   /**

@@ -94,6 +94,25 @@ t.test(
   },
 );
 
+t.test('probes that nothing hits before paging do not slow a boot for longer than a second', async (t) => {
+  const kernel = lateKernel(t, { early: 1, work: 20, others: 110, returns: 20_000_000 });
+  const { stdout, counted } = await recordCounted(t, kernel, ['early', 'work', 'other*'], ['--json']);
+  t.same(counted, [1, 20], 'what the kernel has counted');
+  const output = JSON.parse(stdout) as Recording;
+  t.match(output.gaps, [{ why }]);
+  t.equal(output.gaps.length, 1);
+  const { early, work, ...others } = callsOf(output);
+  t.same([early, work], [1, 20]);
+  t.equal(
+    Object.values(others).reduce((sum, calls) => sum + calls, 0),
+    110,
+  );
+  t.same(
+    output.probes.filter(({ engine }) => engine !== 'target'),
+    [],
+  );
+});
+
 variant(t, '--from-reset and mixed take all', async (t) => {
   for (const options of usually([['--from-reset'], ['--engine', 'mixed']], ([option]) => option === '--from-reset')) {
     const output = JSON.parse((await record(t, '--json', ...options)).stdout) as Recording;

@@ -202,11 +202,15 @@ export function endsKernel(t: { teardown: (fn: () => void) => void }, calls: num
  */
 export function lateKernel(
   t: { teardown: (fn: () => void) => void },
-  { early, work, isHigh = false, spin = 0 }: Record<'early' | 'work', number> & { isHigh?: boolean; spin?: number },
+  options: Record<'early' | 'work', number> & { isHigh?: boolean } & Partial<
+      Record<'spin' | 'others' | 'returns', number>
+    >,
 ): PagingKernel {
+  const { early, work, isHigh = false, spin = 0, others = 0, returns = 0 } = options;
   const folder = scratchFolder(t);
   const [elf, object] = [join(folder, 'kernel.elf'), join(folder, 'kernel.o')];
-  const values = { EARLY: early, WORK: work, SPIN: spin, HIGH: isHigh ? NEAR_BASE - 0x8000_0000n : 0 };
+  const high = isHigh ? NEAR_BASE - 0x8000_0000n : 0;
+  const values = { EARLY: early, WORK: work, SPIN: spin, OTHERS: others, RETURNS: returns, HIGH: high };
   const symbols = Object.entries(values).flatMap(([name, value]) => ['--defsym', `${name}=${value}`]);
   const assembled = [
     '-g',
@@ -220,8 +224,8 @@ export function lateKernel(
   ];
   // The assembler's own debug info says that these functions take no arguments.
   execFileSync('riscv64-linux-gnu-as', assembled);
-  const high = ['--no-warn-mismatch', '--defsym', `BASE=${NEAR_BASE}`, '-T', join(sources, 'riscv64.ld')];
-  const placed = isHigh ? high : ['-N', '-Ttext=0x80200000', '-static'];
+  const linked = ['--no-warn-mismatch', '--defsym', `BASE=${NEAR_BASE}`, '-T', join(sources, 'riscv64.ld')];
+  const placed = isHigh ? linked : ['-N', '-Ttext=0x80200000', '-static'];
   execFileSync('riscv64-linux-gnu-ld', ['--no-warn-rwx-segments', ...placed, object, '-o', elf]);
   return { elf, command: ['qemu-system-riscv64', '-M', 'virt', '-nographic', '-nic', 'none', '-kernel', elf] };
 }

@@ -3,11 +3,28 @@
 #   WORK    how often it calls `work`, afterwards
 #   SPIN    how often it loops before it turns paging on, in the page where it does, and eight times as often in another one
 #             afterwards
+#   OTHERS  so many functions are called once, afterwards: `other0` and so on
+#   RETURNS so many returns happen before it turns paging on, in a page without probes: what breakpoints slow
 #   HIGH    how far above the RAM it is linked, and runs from then on; 0: where it runs already
 # It prints both numbers, counted by the functions themselves, and powers off.
 
     .option norelax
     .option norvc
+
+    .macro called number
+    call other\number
+    .endm
+
+    .macro other number
+    .globl other\number
+    .type other\number, @function
+other\number:
+    addi a0, a0, 1
+    addi a0, a0, 1
+    ret
+    .size other\number, . - other\number
+    .endm
+
     .include "counted-riscv64.s"
     .text
     .globl _start
@@ -23,10 +40,19 @@ _start:
 3:  addi s2, s2, -1
     bnez s2, 3b
     .endif
+    .if RETURNS
+    call returns
+    .endif
     call paging
     .if SPIN
     call spin
     .endif
+    .altmacro
+    .set each, 0
+    .rept OTHERS
+    called %each
+    .set each, each + 1
+    .endr
     li s2, WORK
 2:  mv a0, s2
     call work
@@ -82,6 +108,26 @@ spin:
     bnez t0, 1b
     ret
     .endif
+
+    .if RETURNS
+    .balign 4096
+returns:
+    li t0, RETURNS
+    mv t2, ra
+1:  jal 2f
+    addi t0, t0, -1
+    bnez t0, 1b
+    jr t2
+2:  ret
+    .balign 4096
+    .endif
+
+    .altmacro
+    .set each, 0
+    .rept OTHERS
+    other %each
+    .set each, each + 1
+    .endr
 
     .bss
     .balign 4096
