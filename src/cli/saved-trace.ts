@@ -15,6 +15,7 @@ import {
   ringFullText,
   type TraceRead,
   type TraceSink,
+  unseenText,
   Window,
 } from '../trace/index.js';
 import { note, thoseOf } from './failure.js';
@@ -166,6 +167,7 @@ export function notesOn(path: string, { cut, isOwn, otherPackets, events, facts,
     : '; its recorder was killed, found no room, or still runs';
   const ofPath = [
     leftOutText(facts?.probes ?? []),
+    unseenText(facts?.recording),
     timesAtMost !== undefined && `durations are upper bounds (<), because ${timesAtMost}`,
     extraStopsText(facts),
     ringFullText(facts?.recording),
@@ -209,5 +211,6 @@ export function headJson(path: string, { info, events, cut, facts }: TraceRead):
     ring_full: facts?.recording?.ringFull ?? 0,
     ring_waited_ns: facts?.recording?.ringWaitedNs ?? null,
     probes_left_out: [...namesLeftOut(facts?.probes ?? [])],
+    not_seen: facts?.recording?.unseen ?? [],
   };
 }

@@ -180,7 +180,7 @@ const probe = shaped<EndProbe>({
 const recording = shaped<EndEntry['recording']>({
   ...{ end: text, stub: optional(text), events: whole, stops: whole, records: whole, missing: whole },
   ...{ foreignHits: whole, neverLoaded: list(text), tailLost: flag, leftOut: optional(whole) },
-  ...{ recordsClock: optional(text) },
+  ...{ recordsClock: optional(text), unseen: optional(list(text)) },
   ...{ timesAtMost: optional(text), stopsBeside: optional(whole), stoppedAt: optional(list(text)) },
   ...{ ringFull: optional(whole), ringWaitedNs: optional(number) },
 });

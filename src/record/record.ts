@@ -167,6 +167,7 @@ async function reportStuck({ parts: { tracers, log } }: Run, { time, understand 
 function factsOf(run: Run, missing: number): RecordingFacts {
   const { engines, stopping, connection, tracers } = run.parts;
   const { events, stops, records } = run.progress;
+  const unseen = tracers.kinds.flatMap((kind) => kind.unseen ?? []);
   const rest = stops > 0 ? run.leaked?.rest : undefined;
   // The clock is left as stops make it where others need none.
   const stopsBeside = engines.onlyStops ? 0 : engines.stopsBeside;
@@ -180,6 +181,7 @@ function factsOf(run: Run, missing: number): RecordingFacts {
     foreignHits: foreignHits(run.parts)?.hits ?? 0,
     neverLoaded: run.notLoaded,
     tailLost: engines.results.tailLost,
+    ...(unseen.length > 0 ? { unseen } : {}),
     ...(run.recordsClock === undefined ? {} : { recordsClock: run.recordsClock }),
     ...(rest === undefined || rest === 'tick' ? {} : { timesAtMost: rest.why }),
     ...(stopsBeside > 0 ? { stopsBeside } : {}),

@@ -9,6 +9,7 @@ export {
   probesLeftOut,
   ringFullText,
   subjectOf,
+  unseenText,
 } from './events/bounds.js';
 export { type CallTime, TimedFold } from './events/call-times.js';
 export { CallTree, type Frame, type TreeNode, totals } from './events/call-tree.js';

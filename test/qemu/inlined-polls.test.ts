@@ -29,6 +29,7 @@ interface Output extends Recording {
 /** What `report --by future --json` has. */
 interface Report {
   readonly future: readonly { readonly instance: string; readonly at_least: boolean }[];
+  readonly not_seen: readonly string[];
 }
 
 /** `LAB stat NAME calls=1 polls=42` and `LAB task 3 NAME polls=24`, summed by name. */
@@ -138,7 +139,9 @@ for (const { guest, not } of builds)
       t.ok(isBound ? polls <= truth : polls === truth, `${instance}: ${isBound ? '>=' : ''}${polls} of ${truth}`);
       met.add(name);
     }
-    const report = JSON.parse((await rsptrace('report', '--by', 'future', '--json', trace).ended).stdout) as Report;
+    const report = await rsptrace('report', '--by', 'future', '--json', trace).json<Report>();
+    const notSeen = coverage.futures.flatMap(({ seen, future }) => (seen === 'not' ? [future] : []));
+    t.same(report.not_seen, notSeen, 'the saved trace says so, too');
     const bounds = new Map(report.future.map((row) => [row.instance, row.at_least]));
     for (const { instance, at_least: isBound } of futures) {
       if (bounds.has(instance)) t.equal(bounds.get(instance), isBound, `${instance} in the saved trace`);

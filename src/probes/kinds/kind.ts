@@ -147,6 +147,8 @@ export interface KindTracer {
   current?(registers: RegisterReader): readonly Addr[];
   /** The recording ends: memory shows that these tasks will not be polled again. */
   stuck?(tasks: readonly StuckTask[]): void;
+  /** Names of what was asked for and cannot be seen. */
+  readonly unseen?: readonly string[];
   /** Counts, to which counters in the target add. */
   readonly counts?: {
     /**

@@ -1,7 +1,7 @@
 // What makes counts lower bounds, and times upper ones: probes that were left out, stops beside probes that need none,
 // a ring of records that was full.
 import { plural } from '../../text/index.js';
-import type { ProbeFact, TraceFacts } from './events.js';
+import type { ProbeFact, RecordingFacts, TraceFacts } from './events.js';
 import { timeText } from './text-table.js';
 
 /** Those that were asked for and have not seen all hits. */
@@ -40,6 +40,16 @@ export function leftOutText(probes: readonly ProbeFact[]): string | undefined {
   return `${plural(names.length, 'probe')} left out, or switched off on the way (${someOf(names)}): counts of them are lower bounds, and their time counts for their callers; rsptrace info says why`;
 }
 
+/** A sentence for people; undefined if all were seen. */
+export function unseenText({ unseen = [] }: Pick<RecordingFacts, 'unseen'> = {}): string | undefined {
+  if (unseen.length === 0) return undefined;
+  const were =
+    unseen.length === 1
+      ? 'Future was not seen, because the compiler inlined its'
+      : 'Futures were not seen, because the compiler inlined their';
+  return `${unseen.length} ${were} polls (${someOf(unseen)}): what they take counts for the Futures around them; --dry-run on the program says why, and what helps`;
+}
+
 /** A sentence for people; undefined if there is nothing to say. */
 export function extraStopsText(facts: TraceFacts | undefined): string | undefined {
   const count = facts?.recording?.stopsBeside;
@@ -73,6 +83,7 @@ export function lossTexts(facts: TraceFacts | undefined): string[] {
       `${recording.leftOut} events before its first one, which the flight recorder left out (--last)`,
     recording && recording.foreignHits > 0 && `${recording.foreignHits} times other code came to a probe's address`,
     recording && recording.neverLoaded.length > 0 && `never loaded: ${recording.neverLoaded.join(', ')}`,
+    unseenText(recording),
     recording?.timesAtMost && `durations are upper bounds, because ${recording.timesAtMost}`,
     extraStopsText(facts),
     ringFullText(recording),

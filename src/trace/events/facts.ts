@@ -61,6 +61,8 @@ export interface RecordingFacts {
   readonly neverLoaded: readonly string[];
   /** The guest ended with records that were not read. */
   readonly tailLost: boolean;
+  /** Futures that were asked for and of which no poll can be seen: the compiler inlined them. */
+  readonly unseen?: readonly string[] | undefined;
   /** A flight recorder's trace: events before its first one that it does not have. */
   readonly leftOut?: number | undefined;
   /** The guest's counter from which records without stops have their times; undefined if it is the trace's clock. */

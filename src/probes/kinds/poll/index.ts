@@ -155,7 +155,8 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
       ...(drops.length > 0 ? [new DropTracer(drops, { polls: calls, tasks, implied, ref, allows }, context)] : []),
     ];
     const stuck = (found: readonly StuckTask[]): void => reportStuck(found, { futures, polls, tasks, output });
-    return { calls, instants, stuck };
+    const unseen = coverage.flatMap(({ future, seen }) => (seen === 'not' ? [future.future] : []));
+    return { calls, instants, stuck, unseen: [...new Set(unseen)] };
   },
   report(found, wishes) {
     return found ? withNearlyLong(pollReport(found, wishes), wishes) : nothing;

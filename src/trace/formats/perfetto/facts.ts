@@ -22,7 +22,7 @@ import type { Annotations } from './write/annotations.js';
 export const TRACE_VERSION = 3;
 
 /** A member as an annotation: its name, its member, and how it is written. What is undefined is left out. */
-type Note<T> = readonly [name: string, member: keyof T, as: 'text' | 'number' | 'flag' | 'mark' | 'list'];
+type Note<T> = readonly [name: string, member: keyof T, as: 'text' | 'number' | 'flag' | 'mark' | 'list' | 'lines'];
 
 /** The trace's first event. */
 interface Heading extends Omit<TraceInfo, 'harts' | 'clock'> {
@@ -68,6 +68,8 @@ const recordingNotes: readonly Note<RecordingFacts>[] = [
   ['foreign_hits', 'foreignHits', 'number'],
   ['never_loaded', 'neverLoaded', 'list'],
   ['tail_lost', 'tailLost', 'flag'],
+  // A Future's name may have commas.
+  ['unseen', 'unseen', 'lines'],
   ['left_out', 'leftOut', 'number'],
   ['records_clock', 'recordsClock', 'text'],
   ['times_at_most', 'timesAtMost', 'text'],
@@ -83,13 +85,15 @@ const noRecording: RecordingFacts = {
 const SAMPLES = 'samples_';
 const OWN_TIME = 'own_time_total_ns';
 
+const separators = { list: ', ', lines: '\n' } as const;
+
 function putNotes<T>(into: Annotations, notes: readonly Note<T>[], from: T): void {
   for (const [name, member, as] of notes) {
     const value = from[member];
     if (as === 'flag' || (as === 'mark' && value === true)) into.bool(name, value === true);
-    else if (as === 'list') {
+    else if (as === 'list' || as === 'lines') {
       const list = (value ?? []) as readonly string[];
-      if (list.length > 0) into.text(name, list.join(', '));
+      if (list.length > 0) into.text(name, list.join(separators[as]));
     } else if (as !== 'mark' && value !== undefined) into.text(name, String(value));
   }
 }
@@ -105,8 +109,8 @@ function takeNotes<T>(notes: Notes, table: readonly Note<T>[], none: T): T {
   const found = table.flatMap(([name, member, as]) => {
     const text = notes(name);
     if (text === undefined) return [];
-    const list = text.split(', ').filter((part) => part !== '');
-    return [[member, as === 'text' ? text : as === 'number' ? Number(text) : as === 'list' ? list : text === 'true']];
+    if (as === 'list' || as === 'lines') return [[member, text.split(separators[as]).filter((part) => part !== '')]];
+    return [[member, as === 'text' ? text : as === 'number' ? Number(text) : text === 'true']];
   });
   return { ...none, ...Object.fromEntries(found) };
 }

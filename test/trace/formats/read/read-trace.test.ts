@@ -233,6 +233,7 @@ const facts: TraceFacts = {
     foreignHits: 3,
     neverLoaded: ['fn:late', 'fn:later'],
     tailLost: true,
+    unseen: ['<k::A as k::B<u8, u16>>::read', 'k::work::inner'],
   },
 };
 
