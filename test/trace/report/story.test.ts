@@ -197,6 +197,41 @@ t.test('a Future: its polls, its waits, who wakes it, and the task that it has w
   ]);
 });
 
+t.test('a wake of its task after which the task was polled without the Future was for another one in it', async (t) => {
+  const [task, future] = [futures[0], futures[1]];
+  const own = { key: 1, future: task, address: addr(0x1000n) };
+  const on = { hart: 0, root: own } as const;
+  const outer = { ...on, future: task, address: own.address, depth: 0 };
+  const inner = { ...on, future, address: addr(0x1010n), depth: 1 };
+  const poll = (of: typeof outer | typeof inner, from: number, to: number, rest: readonly TraceEvent[] = []) => {
+    const pending = { result: 'pending', state: suspend0, chain: [] } as const;
+    return [
+      { type: 'poll-begin', ...of, time: nanos(from), state: of === inner && from > 10 ? suspend0 : unresumed },
+      ...rest,
+      { type: 'poll-end', ...of, time: nanos(to), began: nanos(from), ...pending },
+    ] as TraceEvent[];
+  };
+  const wake = (by: typeof own | undefined, name: string, time: number): TraceEvent => {
+    const caller = { function: name, file: undefined, line: undefined };
+    return { type: 'wake', time: nanos(time), hart: 0, waker: own.address, root: own, by, caller };
+  };
+  const events = linked([
+    ...poll(outer, 0, 10, poll(inner, 1, 5)),
+    wake(undefined, 'other', 20),
+    ...poll(outer, 30, 40, [wake(own, 'again', 35)]),
+    ...poll(outer, 50, 60),
+    wake(undefined, 'mine', 70),
+    ...poll(outer, 80, 90, poll(inner, 81, 85)),
+    wake(own, 'again', 86),
+    ...poll(outer, 95, 99, poll(inner, 96, 98)),
+  ]);
+  const { story, followed } = storyOf(events, future.future, 1);
+  const text = storyText(story, options, 20);
+  t.match(text, /waits.*: woken by no task in mine after 65 ns$/m);
+  t.match(text, /waits.*: woken by its own task in again after 1 ns$/m);
+  t.equal(followed.runnable_ns, 81 - 70 + (96 - 86));
+});
+
 t.test('in any story of polls the longest life is that of --by latency, and its time is polls and waits', async () => {
   fc.assert(
     fc.property(stories, ({ events }) => {

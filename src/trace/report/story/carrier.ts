@@ -41,6 +41,11 @@ export class HartStates {
     return this.#threads[hart];
   }
 
+  /** Whether the begin, which was not taken yet, is in no other poll of its task. */
+  isOutermost({ hart, root }: PollBegin): boolean {
+    return !this.#pollsOf(hart).some((poll) => poll.root === root);
+  }
+
   /** In what a hart runs now: `in irq::timer`, `of init:1`. */
   insideOf(hart: number): string | undefined {
     const interrupt = [...this.#interrupts].findLast(([, on]) => on === hart)?.[0];

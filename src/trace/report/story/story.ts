@@ -11,8 +11,10 @@ import type {
   TraceEvent,
   Wake,
 } from '../../events/events.js';
+import { calledOf } from '../../events/future-names.js';
 import { isBegin, isEnd } from '../../events/open-calls.js';
 import { spaceOf } from '../../events/processes.js';
+import { isOfTask } from '../../events/roots.js';
 import type { Selection } from '../../events/selection.js';
 import { Fold } from '../../events/sinks.js';
 import { argumentsText, placeHitText, rootText, stateText, wakeSourceText } from '../../events/text.js';
@@ -88,6 +90,7 @@ export class Story extends Fold {
       on,
       lane: [root],
       wait: undefined,
+      taskPoll: undefined,
       given: [],
       others: 0,
       isOver: false,
@@ -139,6 +142,8 @@ export class Story extends Fold {
     const isOwn =
       (carrier.kind === 'task' && begin.root === carrier.root) ||
       (carrier.kind === 'future' && lifeOf(begin) === carrier.life);
+    if (carrier.kind === 'future' && begin.root === carrier.root && this.#harts.isOutermost(begin))
+      followed.taskPoll = { begin, wake: undefined };
     if (isOwn && followed.on === undefined) {
       followed.poll = begin;
       this.#resumes(followed, begin);
@@ -176,9 +181,17 @@ export class Story extends Fold {
       }
       if (this.#served.get(end.hart)?.length === 1) this.#served.delete(end.hart);
     }
+    if (begin !== undefined && begin === followed.taskPoll?.begin) this.#polledWithout(followed, begin);
     if (begin === undefined || begin !== followed.poll) return;
     if (end.type === 'poll-lost' || (end.type === 'poll-end' && end.result !== 'ready'))
       this.#pauses(followed, end, end.type === 'poll-end' ? waitName(end) : 'waits');
+  }
+
+  /** Its task was polled, and it was not: what had woken the task was for another Future in it. */
+  #polledWithout({ wait, taskPoll }: Followed, begin: AnyBegin): void {
+    if (!wait || wait.began >= begin.time) return;
+    const { time: woken, text: wokenBy } = taskPoll?.wake ?? {};
+    Object.assign(wait.wait, { woken, wokenBy });
   }
 
   /** What it has called returns, although it has no hart: its thread is called otherwise since an exec. */
@@ -194,14 +207,22 @@ export class Story extends Fold {
     const { carrier, wait } = followed;
     const own = carrier.kind === 'task' || carrier.kind === 'future' ? carrier.root : undefined;
     if (wait && own !== undefined && wake.root === own) {
+      const text = carrier.kind === 'future' ? this.#sourceOf(followed, wake) : wakeSourceText(wake);
       wait.wait.woken ??= wake.time;
-      wait.wait.wokenBy ??= wakeSourceText(wake);
+      wait.wait.wokenBy ??= text;
+      if (followed.taskPoll) followed.taskPoll.wake ??= { time: wake.time, text };
       return;
     }
     const lane = this.#laneOf(followed, wake.hart);
     if (lane === undefined || wake.root === own) return;
     if (wake.root !== undefined) this.#woken.add(wake.root);
     this.#instant(lane, wake, 'wake', `wakes ${wake.root === undefined ? 'a task' : rootText(wake.root)}`);
+  }
+
+  /** Of a Future inside a task the waker may be another one in it. */
+  #sourceOf({ subject: { begin } }: Followed, wake: Wake): string {
+    const isTask = begin.type === 'poll-begin' && isOfTask(begin);
+    return isTask ? wakeSourceText(wake) : wakeSourceText(wake).replace(/^itself/, 'its own task');
   }
 
   #instant(
@@ -280,6 +301,10 @@ interface Followed {
   carrier: Carrier;
   /** The poll that goes on with it, of a task or a Future. */
   poll: AnyBegin | undefined;
+  /** Of a Future: the newest outermost poll of its task, and the first wake of that since. */
+  taskPoll:
+    | { readonly begin: PollBegin; wake: { readonly time: GuestNanos; readonly text: string } | undefined }
+    | undefined;
   /** The hart that it has; undefined while it has none. */
   on: number | undefined;
   readonly lane: Lane;
@@ -309,7 +334,7 @@ function waitName(end: PollEnd): string {
 /** A Future's polls are inside of its life. */
 function subjectNode(begin: AnyBegin): StoryNode {
   const node = nodeOf(begin, undefined);
-  return begin.type === 'poll-begin' ? { ...node, kind: 'future', name: begin.future.future, detail: undefined } : node;
+  return begin.type === 'poll-begin' ? { ...node, kind: 'future', name: calledOf(begin.future), detail: undefined } : node;
 }
 
 function nodeOf(begin: AnyBegin, holder: string | undefined): StoryNode {
@@ -317,7 +342,7 @@ function nodeOf(begin: AnyBegin, holder: string | undefined): StoryNode {
   const common = { hart, began, took: undefined, result: undefined, children: [] };
   if (begin.type === 'poll-begin') {
     const { future, state } = begin;
-    return { ...common, kind: 'poll', name: `poll ${future.future}`, detail: state && `from ${stateText(state)}` };
+    return { ...common, kind: 'poll', name: `poll ${calledOf(future)}`, detail: state && `from ${stateText(state)}` };
   }
   const { function: fn, arguments: values } = begin;
   const kind = fn.kind === undefined || fn.kind === 'thread' ? 'call' : fn.kind;
