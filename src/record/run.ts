@@ -17,7 +17,7 @@ import { addressesOf, isLoadedAlike, systemCallsOf, watchesOf } from './program.
 import { QuietWatch } from './quiet.js';
 import type { Progress, RecordOptions } from './recording.js';
 import { LoggedTracer } from './recording-log.js';
-import { leakOfTraps } from './trace-clock.js';
+import { leakOfProcess, leakOfTraps } from './trace-clock.js';
 import { allCalls } from './tracers.js';
 import type { Verified } from './verify.js';
 
@@ -58,10 +58,11 @@ export class Run {
 
   /** What stops have added to the clock; undefined if only the times of some probes have it. */
   get leaked(): StopLeak | undefined {
-    const { engines, clock, tracers } = this.parts;
-    if (engines.onlyStops) return clock.leaked;
+    const { engines, clock, tracers, target } = this.parts;
+    const of = (leak: StopLeak): StopLeak => (target.isProcess ? leakOfProcess(leak) : leak);
+    if (engines.onlyStops) return of(clock.leaked);
     const isAnywhere = engines.stopsBeside > 0 && tracers.kinds.some(({ crossings }) => crossings !== undefined);
-    return isAnywhere ? leakOfTraps : undefined;
+    return isAnywhere ? of(leakOfTraps) : undefined;
   }
 
   /** See `RecordingFacts`. */

@@ -42,6 +42,13 @@ export const leakOfTraps: StopLeak = {
   },
 };
 
+/** The same of a process, whose waits in the kernel go on while it stands. */
+export function leakOfProcess({ rest, ...leak }: StopLeak): StopLeak {
+  if (rest === 'tick') return { ...leak, rest };
+  const why = `${rest.why}; but a call that waits in the kernel waits on while the process stands, and may have taken longer`;
+  return { ...leak, rest: { ...rest, why } };
+}
+
 /** What the recording has to do with the counter that trampolines read. */
 interface CounterWishes {
   /** Whether there may be trampolines that read it. */
