@@ -15,7 +15,7 @@ import {
   reasonLines,
   summarizeEngines,
 } from '../engines/index.js';
-import type { ExcludedFunction } from '../probes/index.js';
+import type { ExcludedFunction, Found } from '../probes/index.js';
 import type { EnginesChosen, Program, Recording } from '../record/index.js';
 import { type ColumnsOptions, textTable } from '../text/index.js';
 import { type OwnTime, type ProbeFact, timeText } from '../trace/index.js';
@@ -202,10 +202,29 @@ export function leakLines(leak: StopLeak | undefined, stops: number): string[] {
 }
 
 /** Those that a probe asks for by this very name, and that are left out with others. */
-export function refusedByName({ kinds: found, specs, others }: Program): ExcludedFunction[] {
+export function refusedByName({ kinds: found, specs, others }: Program, of = refused): ExcludedFunction[] {
   const asked = new Set(specs.flatMap((spec) => ('glob' in spec ? [spec.glob] : [])));
-  const own = found.flatMap((each) => each.found.excluded ?? []).filter(({ name }) => asked.has(name));
-  return [...own, ...others.flatMap(refusedByName)];
+  const own = found.flatMap((each) => of(each.found)).filter(({ name }) => asked.has(name));
+  return [...own, ...others.flatMap((other) => refusedByName(other, of))];
+}
+
+const refused = ({ excluded = [] }: Found): readonly ExcludedFunction[] => excluded;
+
+/** For stderr: calls that probes of functions do not see, and what helps. Undefined if there are none. */
+export function inlinedLine({ kinds, others }: Program): string | undefined {
+  const copies = [kinds, ...others.map((other) => other.kinds)].flat().flatMap(({ found }) => found.inlinedToo ?? []);
+  const [first, ...more] = copies;
+  if (first === undefined) return undefined;
+  const help = '#[inline(never)] prevents that, and line:FILE:LINE sees each copy';
+  if (more.length === 0) return `${first.name} is not probed ${first.reason}: ${help}`;
+  const names = copies.slice(0, 3).map(({ name }) => name);
+  const rest = copies.length > 3 ? ', ...' : '';
+  return `${copies.length} functions are not probed where they are inlined (${names.join(', ')}${rest}; --dry-run says where): ${help}`;
+}
+
+/** Functions of a kind that are not probed, at all or where they are inlined. */
+export function allExcluded({ excluded = [], inlinedToo = [] }: Found): readonly ExcludedFunction[] {
+  return [...excluded, ...inlinedToo];
 }
 
 /** For machines. */

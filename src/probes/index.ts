@@ -2,6 +2,7 @@ export { bytesIn, type ValuePlace } from './argument-places.js';
 export { CodeEntries } from './code-entries.js';
 export { type CodeFacts, codeFacts } from './code-facts.js';
 export type { FunctionArgument, FunctionProbe } from './describer.js';
+export type { ExcludedFunction } from './excluded-function.js';
 export { type Conditions, holds, holdsAtStop, operandAt, placeIn } from './expressions/comparison.js';
 export { compares, eachComparison, operators } from './expressions/condition.js';
 export {
@@ -67,6 +68,6 @@ export {
   stackIsRead,
   trapIsRead,
 } from './read-plan.js';
-export { type ExcludedFunction, type FunctionProbes, resolveFunctions } from './resolve-functions.js';
+export { type FunctionProbes, resolveFunctions } from './resolve-functions.js';
 export { StaticCalls } from './static-calls.js';
 export { extentWords } from './value-reads.js';

@@ -1,4 +1,7 @@
+import type { Addr } from '../base/addr.js';
 import { type DebugInfo, functionName, inlinedCopies, qualifiedName } from '../dwarf/index.js';
+import type { FunctionRef } from '../trace/index.js';
+import type { ExcludedFunction } from './excluded-function.js';
 
 /** A function with inlined copies. */
 interface InlinedFunction {
@@ -12,11 +15,26 @@ interface InlinedFunction {
 /** The most functions that are kept for an error message; a program has some ten thousand. */
 const mostInto = 16;
 
+/** Functions that are probed and have inlined copies, too, whose calls no probe of the function sees. */
+export function inlinedToo(
+  debug: DebugInfo | undefined,
+  probed: Iterable<{ readonly ref: FunctionRef; readonly address: Addr }>,
+): ExcludedFunction[] {
+  const addresses = new Map<string, Addr>();
+  for (const { ref, address } of probed) addresses.set(ref.name, address);
+  if (debug === undefined || addresses.size === 0) return [];
+  return inlinedFunctions(debug, (name) => addresses.has(name)).map(({ name, into }) => {
+    const more = into.length > 3 ? ' and others' : '';
+    const reason = `where it is inlined, in ${into.slice(0, 3).join(', ')}${more}`;
+    return { name, address: addresses.get(name) as Addr, reason };
+  });
+}
+
 /**
- * All functions that were inlined somewhere, with and without code of their own. One pass over all units: for error
- * messages.
+ * All functions that were inlined somewhere, with and without code of their own. One pass over all units. `takes`: those
+ * of these names.
  */
-export function inlinedFunctions(debug: DebugInfo): InlinedFunction[] {
+export function inlinedFunctions(debug: DebugInfo, takes = (_name: string): boolean => true): InlinedFunction[] {
   const copies = new Map<number, Set<number>>();
   const { origin: origins, into: hosts } = inlinedCopies(debug);
   origins.forEach((origin, i) => {
@@ -31,7 +49,7 @@ export function inlinedFunctions(debug: DebugInfo): InlinedFunction[] {
   const found = new Map<string, { names: Set<string>; into: Set<string> }>();
   for (const [origin, into] of copies) {
     const own = nameAt(origin);
-    if (!own) continue;
+    if (!own || !takes(own.name)) continue;
     const entry = found.get(own.name) ?? { names: new Set([own.name]), into: new Set() };
     entry.names.add(own.full);
     for (const offset of into) entry.into.add(nameAt(offset)?.name ?? '?');

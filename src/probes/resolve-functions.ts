@@ -1,9 +1,9 @@
 import type { Architecture } from '../arch/index.js';
-import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type DebugInfo, debugInfoMissing } from '../dwarf/index.js';
 import { type ElfFile, importSlots } from '../elf/index.js';
 import { Describer, type FunctionProbe, type Unread } from './describer.js';
+import type { ExcludedFunction } from './excluded-function.js';
 import { type Conditions, compareFor, type FunctionComparison } from './expressions/comparison.js';
 import { ProgramExpressions } from './expressions/program.js';
 import { functionsMatching, namedFunctions } from './function-names.js';
@@ -11,13 +11,6 @@ import { noMatch } from './glob.js';
 import { inlinedFunctions } from './inlined-functions.js';
 import { type ProbeSpec, whiteList } from './kinds/names.js';
 import { leftToNames, NoTrace } from './notrace.js';
-
-/** A function that matches and still is not probed. */
-export interface ExcludedFunction {
-  readonly name: string;
-  readonly address: Addr;
-  readonly reason: string;
-}
 
 export interface FunctionProbes {
   /** In order of address. */

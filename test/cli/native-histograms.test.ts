@@ -56,3 +56,30 @@ t.test('a function that returns nothing, or nothing of that name', async (t) => 
     t.match(stderr, why);
   }
 });
+
+t.test('copies that are inlined into other functions are not counted, and that is said once', async (t) => {
+  const inlined = compileC(
+    t,
+    `
+int leaf(int n) { volatile int kept = n; return kept % 5; }
+__attribute__((flatten, noinline)) int inside(int n) { return leaf(n); }
+int (*volatile pointer)(int) = leaf;
+int main(void) { int sum = 0; for (int i = 0; i < 5; i++) { sum += inside(i) + pointer(i); } return sum != 20; }
+`,
+  );
+  const where = 'where it is inlined, in inside';
+  for (const probe of ['hist(n):leaf', 'fn:leaf']) {
+    const { stdout, stderr } = await rsptrace('run', '--json', '-p', probe, '-o', 'none.txt', '--dry-run', inlined)
+      .ended;
+    t.same(
+      JSON.parse(stdout).not_probed.map(({ reason }: { reason: string }) => reason),
+      [where],
+      stderr,
+    );
+  }
+  const { output } = await recorded<Recorded & { not_probed: readonly object[] }>(t, [inlined], ['-p', 'hist(n):leaf']);
+  t.equal(output.histograms[0]?.calls, 5);
+  t.match(output.not_probed, [{ function: 'leaf', reason: where }]);
+  const { stderr } = await rsptrace('-r', ':1', '-p', 'hist(n):leaf', inlined).ended;
+  t.equal(stderr.split(`leaf is not probed ${where}: #[inline(never)]`).length, 2, stderr);
+});

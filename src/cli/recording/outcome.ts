@@ -18,6 +18,7 @@ import type { PanicLook } from '../panic-report.js';
 import type { LoadedPlugins } from '../plugins.js';
 import { recordsFile } from '../records-file.js';
 import {
+  allExcluded,
   choicesJson,
   excludedJson,
   leakJson,
@@ -326,7 +327,7 @@ function recordingJson(prepared: Prepared, recording: Recorded, guest: Guest | u
     panic_breakpoints: recording.panicPlaces,
     counter_stays_open: recording.openCounter ? recording.openCounter.register : null,
     probes: choicesJson(recording.engines),
-    not_probed: excludedJson(refusedByName(program)),
+    not_probed: excludedJson(refusedByName(program, allExcluded)),
     guest_ns: isRaw ? null : recording.guestNs,
     ...ownTimeJson(recording.ownTime),
     ...leakJson(recording.leak),

@@ -35,7 +35,15 @@ import type { RecordingArguments } from '../options/recording.js';
 import { type LoadedPlugins, loadPlugins } from '../plugins.js';
 import { ReadingLine } from '../reading-line.js';
 import { areTrace } from '../records-file.js';
-import { choicesJson, choiceTable, excludedJson, merged, refusedByName } from '../stop-report.js';
+import {
+  allExcluded,
+  choicesJson,
+  choiceTable,
+  excludedJson,
+  inlinedLine,
+  merged,
+  refusedByName,
+} from '../stop-report.js';
 import { foundOf, givenScratchOf, planWishes, preparedProgram, untilOf } from './asked.js';
 import { recordsSink, refuseWithoutEvents } from './raw.js';
 
@@ -101,7 +109,10 @@ async function prepareRecording(
     args,
     [program, ...program.others].flatMap(({ elf }) => elf.debugFiles),
   );
-  note(...refusedByName(program).map(({ name, reason }) => `${name} is not probed: ${reason}`));
+  note(
+    ...refusedByName(program).map(({ name, reason }) => `${name} is not probed: ${reason}`),
+    inlinedLine(program) ?? false,
+  );
   line.phase('choosing engines for');
   // What no engine can provide is refused before anything is changed.
   enginePlan(program, planWishes(args, program));
@@ -168,7 +179,7 @@ async function dryRun(args: RecordingArguments): Promise<number> {
   const previews = program.known.flatMap((kind) => kind.preview?.(foundOf(program, kind)) ?? []);
   const tables = previews.flatMap(({ table }) => table ?? []);
   const excluded = [program, ...program.others].flatMap(({ kinds }) =>
-    kinds.flatMap(({ found }) => found.excluded ?? []),
+    kinds.flatMap(({ found }) => allExcluded(found)),
   );
   process.stdout.write(
     args.json

@@ -17,8 +17,8 @@ import type {
   TraceSink,
   WatchRef,
 } from '../../trace/index.js';
+import type { ExcludedFunction } from '../excluded-function.js';
 import type { ReadPlan } from '../read-plan.js';
-import type { ExcludedFunction } from '../resolve-functions.js';
 import type { PlannedWatch, WatchPlace } from './watch/resolve.js';
 
 /** One `--probe`, parsed. Each kind adds what its own text says. */
@@ -73,6 +73,8 @@ export interface Found {
   readonly unmatched?: readonly string[];
   /** Functions that match and are not probed all the same, with the reason. */
   readonly excluded?: readonly ExcludedFunction[];
+  /** Functions that are probed, and of which copies are inlined into others. */
+  readonly inlinedToo?: readonly ExcludedFunction[];
   /** How many keys of functions it uses, from 0. */
   readonly keys?: number;
   /** Functions that run when a panic has been caught, and at no other time. */

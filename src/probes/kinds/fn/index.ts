@@ -4,6 +4,7 @@ import type { ValuePlace } from '../../argument-places.js';
 import { loopsToStart } from '../../code-facts.js';
 import type { FunctionArgument, FunctionProbe } from '../../describer.js';
 import { planConditions } from '../../expressions/comparison.js';
+import { inlinedToo } from '../../inlined-functions.js';
 import { entryPlan, leavesValuesOut, type PlannedReads, type ReadPlan } from '../../read-plan.js';
 import { type FunctionProbes, resolveFunctions } from '../../resolve-functions.js';
 import { ValueReads } from '../../value-reads.js';
@@ -29,7 +30,7 @@ export const fn: ProbeKind<ProbeSpec, FoundFunctions> = {
     const { probes, excluded, unmatched } = functions;
     const addresses = probes.map(({ address }) => address);
     const keys = probes.reduce((most, { ref }) => Math.max(most, ref.key + 1), 0);
-    return { functions, excluded, unmatched, addresses, keys };
+    return { functions, excluded, inlinedToo: inlinedToo(debug, probes), unmatched, addresses, keys };
   },
   plans({ functions }, wishes) {
     /** Of functions without debug info many have the same arguments: what is read of these is planned once. */

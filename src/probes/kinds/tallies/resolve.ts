@@ -3,9 +3,11 @@ import { RsptraceError } from '../../../base/errors.js';
 import type { ElfFile } from '../../../elf/index.js';
 import { loopsToStart } from '../../code-facts.js';
 import type { FunctionProbe } from '../../describer.js';
+import type { ExcludedFunction } from '../../excluded-function.js';
 import { numberFor, type PlannedNumber } from '../../expressions/comparison.js';
 import { ProgramExpressions, rootOf } from '../../expressions/program.js';
-import { type ExcludedFunction, type FunctionProbes, reasonOf, resolveFunctions } from '../../resolve-functions.js';
+import { inlinedToo } from '../../inlined-functions.js';
+import { type FunctionProbes, reasonOf, resolveFunctions } from '../../resolve-functions.js';
 import type { Found, ProbedProgram } from '../kind.js';
 import type { Grouping, ProbeSpec } from '../names.js';
 
@@ -33,6 +35,7 @@ export interface TallyProbes extends Found {
   /** Of one argument after the other, each in order of address. */
   readonly probes: readonly TallyProbe[];
   readonly excluded: readonly ExcludedFunction[];
+  readonly inlinedToo: readonly ExcludedFunction[];
   /** Probes that match no function, where others do. */
   readonly unmatched: readonly string[];
 }
@@ -64,7 +67,11 @@ export function resolveTallies(
       unmatched.push(...functions.unmatched);
     }
   }
-  return { probes, excluded, unmatched, addresses: probes.map((probe) => probe.function.address) };
+  const copies = inlinedToo(
+    program.debug,
+    probes.map((probe) => probe.function),
+  );
+  return { probes, excluded, inlinedToo: copies, unmatched, addresses: probes.map((probe) => probe.function.address) };
 }
 
 /** Probes of each grouping, with all that leave functions out. */
