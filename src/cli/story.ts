@@ -4,7 +4,7 @@ import { Choice, hasUnknownWakes, Story, storyJson, storyText, type TraceRead } 
 import { ExitCode, note } from './failure.js';
 import type { ReportArguments } from './options/saved-trace.js';
 import { headJson, noMatch, readSaved } from './saved-trace.js';
-import { printed, tableOptions } from './terminal.js';
+import { lineWidth, printed } from './terminal.js';
 import { selectionOf, type TraceFilter } from './trace-filter.js';
 
 /** Lines of a tree without `--full` and `--top`. */
@@ -25,7 +25,11 @@ export async function reportStory(args: ReportArguments, wanted: TraceFilter): P
   const read = await readSaved(args.trace, story, args);
   const lines = args.top ?? (args.full ? Number.POSITIVE_INFINITY : usualLines);
   printed(args, { ...headJson(args.trace, read), of: count, story: storyJson(story) }, () =>
-    storyText(story, { ...tableOptions(args.full), unit: read.info?.isProcess ? 'thread' : 'hart' }, lines),
+    storyText(
+      story,
+      { width: args.full ? Number.POSITIVE_INFINITY : lineWidth(), unit: read.info?.isProcess ? 'thread' : 'hart' },
+      lines,
+    ),
   );
   if (!args.json) note(...notesOn(story, count, number, read));
   return ExitCode.recorded;

@@ -27,13 +27,12 @@ export class LargePieces {
   }
 }
 
-/** Wider than any line. */
-const WIDEST = 2 ** 20;
-
-/** For tables, which have no endless lines in a file either. `isFull`: nothing is shortened. */
+/** For tables, which are cut for a terminal, and where `COLUMNS` is set. `isFull`: nothing is shortened. */
 export function tableOptions(isFull = false): TableOptions {
-  const { columns = process.stdout.isTTY ? 80 : FILE_WIDTH } = sizeOf(process.stdout);
-  return { color: isColored(), width: isFull ? WIDEST : columns };
+  const { isTTY } = process.stdout;
+  const width = sizeOf(process.stdout).columns ?? (Number(process.env.COLUMNS) || (isTTY ? 80 : undefined));
+  const isWhole = isFull || width === undefined;
+  return { color: isColored(), width: isWhole ? Math.max(FILE_WIDTH, width ?? 0) : width, isWhole };
 }
 
 /** For all else: endless in a file, where lines are searched and cut by other programs. */

@@ -30,12 +30,13 @@ export function clipEnd(text: string, width: number): string {
   return `${letters.join('')}…`;
 }
 
-/** A source file and line, with as many of its folders as there is room for. Of other text the end is kept. */
+/** A source file and line, with as many of its folders as there is room for: `…/net/mod.rs:4`. Of other text the end is kept. */
 export function clipPlace(text: string, width: number): string {
+  if (textWidth(text) <= width || text.includes(' ')) return clipStart(text, width);
+  // The mark and the slash behind it are two columns.
   let place = text;
-  while (textWidth(place) > width && place.includes('/') && !place.includes(' '))
-    place = place.slice(place.indexOf('/') + 1);
-  return clipStart(place, width);
+  while (textWidth(place) > width - 2 && place.includes('/')) place = place.slice(place.indexOf('/') + 1);
+  return textWidth(place) > width - 2 ? clipStart(text, width) : `…/${place}`;
 }
 
 /** Lines of words that are at most so wide, if no word is wider; all but the first behind `indent`. */

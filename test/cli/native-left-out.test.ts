@@ -160,6 +160,9 @@ t.test(
     t.equal(status, 0, stderr);
     t.match(stderr, /1 probe, without stops\n.*syscall:getppid stops the process at each call$/m);
     for (const name of ['alone', 'syscall::getppid']) t.match(stdout, new RegExp(`^ *7 +< .* ${name}\\b`, 'm'));
-    t.match(stdout, /^durations are upper bounds \(<\), because a stop at a trap may be in any of them.*; but a call that waits in the kernel .* may have taken longer/m);
+    t.match(
+      stdout,
+      /^durations are upper bounds \(<\), because a stop at a trap may be in any of them.*; but a call that waits in the kernel .* may have taken longer/m,
+    );
   },
 );

@@ -46,8 +46,8 @@ t.test('branches before a deep name give way to its level', async (t) => {
 
 t.test('columns of names and places give way, the widest first', async (t) => {
   t.strictSame(
-    [30, 20, 12, 6].map((width) => clipPlace('bore/src/net/mod.rs:463', width)),
-    ['bore/src/net/mod.rs:463', 'src/net/mod.rs:463', 'mod.rs:463', '…s:463'],
+    [30, 20, 12, 11, 6].map((width) => clipPlace('bore/src/net/mod.rs:463', width)),
+    ['bore/src/net/mod.rs:463', '…/src/net/mod.rs:463', '…/mod.rs:463', '…mod.rs:463', '…s:463'],
   );
   t.equal(clipPlace('woken in wake at src/net/mod.rs:463', 20), '…t src/net/mod.rs:463'.slice(-20).replace(/^./, '…'));
   const rows = [
@@ -59,7 +59,7 @@ t.test('columns of names and places give way, the widest first', async (t) => {
   t.equal(table()[1], '12  app::net::receive<std::vector<int> >  x86_64   lib/src/net/receive.cc:12');
   t.strictSame(table(60), [
     ' n  name                  arch     place',
-    '12  app::net::receive<…>  x86_64   src/net/receive.cc:12',
+    '12  app::net::receive<…>  x86_64   …/src/net/receive.cc:12',
     ' 3  main                  riscv64  main.cc:3',
     '',
   ]);

@@ -16,6 +16,8 @@ export interface TableOptions {
   readonly color: boolean;
   /** Columns of the terminal. Names and places are shortened to fit; numbers never are. */
   readonly width: number;
+  /** Nothing is shortened: what is too long for the width makes its own line longer. */
+  readonly isWhole?: boolean;
   /** The heading of the places; `file:line` where it is left out, and there are some. */
   readonly places?: string;
   /** Places are sentences, which keep their begin where there is no room. */
@@ -32,7 +34,7 @@ export interface TableLine {
   readonly inside?: string | undefined;
 }
 
-/** The width of tables in a file, which has no columns. */
+/** The width of tables in a file, which has no columns: a line with a longer name is longer. */
 export const FILE_WIDTH = 200;
 
 const GAP = '  ';
@@ -60,7 +62,9 @@ export function textTable(
   const room = options.width - widths.reduce((sum, width) => sum + width + GAP.length, 0);
   const [nameWidth, placeWidth] = textWidths([nameTitle, ...names], [placeTitle, ...places], room);
   const clip = options.areSentences ? clipEnd : clipPlace;
-  const [shownNames, shownPlaces] = [clipAll(names, nameWidth), places.map((place) => clip(place, placeWidth))];
+  const [shownNames, shownPlaces] = options.isWhole
+    ? [names, places]
+    : [clipAll(names, nameWidth), places.map((place) => clip(place, placeWidth))];
   const row = (cells: readonly string[], name = '', place = ''): string => {
     const right = cells.map((cell, i) => cell.padStart(widths[i] ?? 0)).join(GAP);
     return `${right}${GAP}${padEndTo(name, nameWidth)}${GAP}${place}`.trimEnd();

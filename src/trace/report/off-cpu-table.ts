@@ -20,7 +20,9 @@ const TEXT_WIDTH = 60;
 /** A line an await of a task and what ends its waits. `ready`: of the time, from the wake to the poll. */
 export function offCpuTable(rows: readonly WaitRow[], options: TableOptions): string {
   const lines = rows.map(({ task, at, whole, wokenBy, wake, waker, waits, total, max, runnable }) => {
-    const place = at && awaitText(at, (text) => clipPlace(shownFile(text), options.width / 4));
+    const { width, isWhole } = options;
+    const clip = (text: string): string => (isWhole ? text : clipPlace(text, width / 4));
+    const place = at && awaitText(at, (text) => clip(shownFile(text)));
     return {
       row: {
         waits: String(waits),

@@ -62,7 +62,7 @@ function sum(numbers: readonly number[]): number {
 /** `most`: lines of the tree. `unit`: what runs code, a hart of a machine or a thread of a process. */
 export function storyText(
   { followed, leftOut }: Story,
-  options: TableOptions & { readonly unit: 'hart' | 'thread' },
+  options: Pick<TableOptions, 'width'> & { readonly unit: 'hart' | 'thread' },
   most: number,
 ): string {
   if (!followed) return '';

@@ -81,16 +81,14 @@ export class Story extends Fold {
     const { carrier, poll } = this.#harts.carrierOf(subject);
     const { begin } = subject;
     const root = subjectNode(begin);
-    const on = begin.hart;
     this.#followed = {
       subject,
       root,
       carrier,
       poll,
-      on,
+      on: begin.hart,
       lane: [root],
-      wait: undefined,
-      taskPoll: undefined,
+      ...{ wait: undefined, taskPoll: undefined },
       given: [],
       others: 0,
       isOver: false,
@@ -334,7 +332,9 @@ function waitName(end: PollEnd): string {
 /** A Future's polls are inside of its life. */
 function subjectNode(begin: AnyBegin): StoryNode {
   const node = nodeOf(begin, undefined);
-  return begin.type === 'poll-begin' ? { ...node, kind: 'future', name: calledOf(begin.future), detail: undefined } : node;
+  return begin.type === 'poll-begin'
+    ? { ...node, kind: 'future', name: calledOf(begin.future), detail: undefined }
+    : node;
 }
 
 function nodeOf(begin: AnyBegin, holder: string | undefined): StoryNode {
