@@ -109,8 +109,8 @@ function takeNotes<T>(notes: Notes, table: readonly Note<T>[], none: T): T {
   const found = table.flatMap(([name, member, as]) => {
     const text = notes(name);
     if (text === undefined) return [];
-    if (as === 'list' || as === 'lines') return [[member, text.split(separators[as]).filter((part) => part !== '')]];
-    return [[member, as === 'text' ? text : as === 'number' ? Number(text) : text === 'true']];
+    const list = as === 'list' || as === 'lines' ? text.split(separators[as]).filter((part) => part !== '') : undefined;
+    return [[member, list ?? (as === 'text' ? text : as === 'number' ? Number(text) : text === 'true')]];
   });
   return { ...none, ...Object.fromEntries(found) };
 }
