@@ -14,14 +14,13 @@ import type {
 import { calledOf } from '../../events/future-names.js';
 import { isBegin, isEnd } from '../../events/open-calls.js';
 import { spaceOf } from '../../events/processes.js';
-import { isOfTask } from '../../events/roots.js';
 import type { Selection } from '../../events/selection.js';
 import { Fold } from '../../events/sinks.js';
 import { argumentsText, placeHitText, rootText, stateText, wakeSourceText } from '../../events/text.js';
 import { type Carrier, HartStates } from './carrier.js';
 import type { StoryKind, StoryNode, StoryWait } from './node.js';
 import { isThread, lifeOf, type Subject, Subjects } from './subjects.js';
-import { awaited, LockHolders, wakesThread, wokeNothing } from './wakers.js';
+import { awaited, LockHolders, sourceOf, wakesThread, wokeNothing } from './wakers.js';
 
 /** More would not be read, and a trace may have millions. */
 const mostNodes = 100_000;
@@ -205,7 +204,7 @@ export class Story extends Fold {
     const { carrier, wait } = followed;
     const own = carrier.kind === 'task' || carrier.kind === 'future' ? carrier.root : undefined;
     if (wait && own !== undefined && wake.root === own) {
-      const text = carrier.kind === 'future' ? this.#sourceOf(followed, wake) : wakeSourceText(wake);
+      const text = carrier.kind === 'future' ? sourceOf(followed.subject, wake) : wakeSourceText(wake);
       wait.wait.woken ??= wake.time;
       wait.wait.wokenBy ??= text;
       if (followed.taskPoll) followed.taskPoll.wake ??= { time: wake.time, text };
@@ -215,12 +214,6 @@ export class Story extends Fold {
     if (lane === undefined || wake.root === own) return;
     if (wake.root !== undefined) this.#woken.add(wake.root);
     this.#instant(lane, wake, 'wake', `wakes ${wake.root === undefined ? 'a task' : rootText(wake.root)}`);
-  }
-
-  /** Of a Future inside a task the waker may be another one in it. */
-  #sourceOf({ subject: { begin } }: Followed, wake: Wake): string {
-    const isTask = begin.type === 'poll-begin' && isOfTask(begin);
-    return isTask ? wakeSourceText(wake) : wakeSourceText(wake).replace(/^itself/, 'its own task');
   }
 
   #instant(

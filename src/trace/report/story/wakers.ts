@@ -1,7 +1,10 @@
 // What ends a wait, as far as events show it: who holds a lock, and which calls wake a thread.
 import { hex } from '../../../base/addr.js';
-import type { ArgumentValue, CallBegin, CallEnd, FunctionRef, PlaceHit } from '../../events/events.js';
+import type { ArgumentValue, CallBegin, CallEnd, FunctionRef, PlaceHit, Wake } from '../../events/events.js';
 import { isLockTaken, lockUse } from '../../events/lock-events.js';
+import { isOfTask } from '../../events/roots.js';
+import { wakeSourceText } from '../../events/text.js';
+import type { Subject } from './subjects.js';
 
 /** Who holds each lock, as far as events show it. */
 export class LockHolders {
@@ -52,4 +55,10 @@ export function wakesThread(call: CallBegin, thread: FunctionRef, given: readonl
 /** Whether a call has said that there was nothing to wake. */
 export function wokeNothing({ result }: CallEnd): boolean {
   return result === '0' || result === '0x0' || result === 'false';
+}
+
+/** Who woke a Future's task: of one inside a task it may be another one in it. */
+export function sourceOf({ begin }: Subject, wake: Wake): string {
+  const isTask = begin.type === 'poll-begin' && isOfTask(begin);
+  return isTask ? wakeSourceText(wake) : wakeSourceText(wake).replace(/^itself/, 'its own task');
 }
