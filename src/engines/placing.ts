@@ -6,6 +6,7 @@ import { type Logger, silent } from '../base/logger.js';
 import {
   type AddedSteps,
   addedSteps,
+  bareExits,
   cleanChild,
   lastPlaces,
   MovedStops,
@@ -257,6 +258,6 @@ async function cleanForked(
   code: ProbeCode,
   logger: Logger,
 ): Promise<void> {
-  if (await cleanChild(session, child, target.placement, code)) return;
+  if (await cleanChild(session, child, target.patches, bareExits(target.placement, code))) return;
   logger.warn({ child }, 'the child of a fork may still run trampolines');
 }

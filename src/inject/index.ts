@@ -3,7 +3,7 @@ export { behindStops, counterScale, processScale, type TraceTime } from './count
 export { DigestPace, restTimes } from './digest-pace.js';
 export { takeOutTraps } from './forgotten-traps.js';
 export { lastPlaces, readLastRecords } from './last-records.js';
-export { cleanChild, clearSlack } from './left-code.js';
+export { bareExits, cleanChild, clearSlack } from './left-code.js';
 export { type Leftovers, removeLeftovers } from './leftovers.js';
 export { type Drain, LiveDrain } from './live-drain.js';
 export { exitOf, readLoadedFiles } from './loaded-library.js';

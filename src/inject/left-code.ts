@@ -178,24 +178,23 @@ export function within(address: Addr, start: Addr, length: number): boolean {
 }
 
 /** From now on open calls return without a record. */
-function bareExits({ hooks }: Placement, code: ProbeCode): readonly Write[] {
+export function bareExits({ hooks }: Placement, code: ProbeCode): readonly Write[] {
   return [...hooks].map(([exit, { offset, size }]) => ({ address: addr(exit), bytes: code.bareExit(offset, size) }));
 }
 
 /**
- * Removes from a forked child what it has inherited. Its functions get their first bytes back. Its open calls return
+ * Removes from a forked child what it has inherited. Its patched functions get their bytes back, no others. Its open calls return
  * without a record, because the ring belongs to its parent too. Both processes are stopped. What cannot be written is
  * left as it is, because then the child is gone.
  */
 export async function cleanChild(
   session: Session,
   child: string,
-  placement: Placement,
-  code: ProbeCode,
+  { originals }: Pick<Patches, 'originals'>,
+  exits: readonly Write[],
 ): Promise<boolean> {
   const batch = session.batch(child);
-  const originals = placement.patches.map(({ address, original }) => ({ address, bytes: original }));
-  const all = [...originals, ...bareExits(placement, code)];
+  const all = [...originals, ...exits];
   const writes = all.map(({ address, bytes }) => batch.writeMemory(address, bytes));
   await batch.send();
   return writes.every(({ value }) => value);

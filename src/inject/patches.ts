@@ -39,6 +39,11 @@ export class Patches<T extends Patched = Site> {
     return this.#sites;
   }
 
+  /** What was there before the patches. */
+  get originals(): readonly Write[] {
+    return this.#planted.map(({ address, original }) => ({ address, bytes: original }));
+  }
+
   /** Where functions are patched behind their entries. */
   get ends(): readonly Piece[] {
     return piecesOf(this.#planted.filter(({ part }) => part !== 'entry'));

@@ -34,6 +34,7 @@ export class Breakpoints {
   readonly #points = new Map<bigint, Point>();
   /** Where instructions are not emulated but single-stepped. */
   #isStepped = placesIn([]);
+  readonly #pauses = new Map<Addr, () => void>();
   /** Probes whose code is not loaded yet. */
   readonly late: DeferredBreakpoints;
 
@@ -69,7 +70,7 @@ export class Breakpoints {
     // Some stubs show their trap instructions when memory is read.
     const fresh = addresses.filter((address) => !this.#points.get(address)?.permanent);
     await this.armNow(this.#options.hardware ? fresh : await this.late.hold(fresh, pause));
-    if (pause) for (const address of addresses) this.#at(address, pause);
+    for (const address of pause ? addresses : []) this.#at(address, pause, this.#pauses);
   }
 
   /** Inserts the deferred breakpoints whose code is loaded now. */
@@ -131,7 +132,8 @@ export class Breakpoints {
     return became === 'moved' || this.#points.get(breakpoint.address)?.intercept === undefined;
   }
 
-  #at(address: Addr, pause: () => void): void {
+  #at(address: Addr, pause?: () => void, known?: Map<Addr, () => void>): void {
+    if (pause) known?.set(address, pause);
     const point = this.#points.get(address);
     if (!point) return;
     point.borrowed = false;
@@ -237,12 +239,14 @@ export class Breakpoints {
     for (const [at, point] of this.#points) if (this.#isStepped(at)) toStep(point);
   }
 
-  /** The target has lost all breakpoints. Returns the addresses of the permanent and the deferred ones. */
-  forget(): Addr[] {
-    const stayed = [...this.#points].filter(([, { permanent }]) => permanent).map(([address]) => addr(address));
-    this.#points.clear();
+  /** The target has lost all breakpoints. Returns the places of its program: probes, deferred or not, and pauses. */
+  forget(): { readonly probes: readonly Addr[]; readonly pauses: ReadonlyMap<Addr, () => void> } {
+    const stayed = [...this.#points].filter(([, { permanent, pause }]) => permanent && pause === undefined);
+    const pauses = new Map(this.#pauses);
+    const all = [...stayed.map(([address]) => addr(address)), ...this.late.forget()];
+    for (const known of [this.#points, this.#pauses]) known.clear();
     this.#isStepped = placesIn([]);
-    return [...stayed, ...this.late.forget()];
+    return { probes: all.filter((address) => !pauses.has(address)), pauses };
   }
 
   /**

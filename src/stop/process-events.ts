@@ -106,9 +106,10 @@ export class ProcessEvents {
     session.forgetBreakpoints();
     const disarmed = await this.#options.onExec();
     tracer.abandon();
-    const probes = points.forget();
+    const { probes, pauses } = points.forget();
     if (await this.#options.isSameProgram()) {
       await points.arm([...probes, ...disarmed]);
+      for (const [address, pause] of pauses) await points.arm([address], pause);
       await watches?.arm();
       await points.late.prepare();
     } else logger.warn({ program: stop.path }, 'the process runs another program now, which is not traced');

@@ -1,9 +1,9 @@
 // Programs of unusual control flow at a real gdbserver: exceptions, panics, vfork, arguments that lie on the stack. Each prints what it prints
 // untraced, and counts its calls or polls itself.
 import t, { type Test } from 'tap';
-import { start } from '../support/command.js';
+import { rsptraceProcess, start } from '../support/command.js';
 import { usually } from '../support/long.js';
-import { compileReleased, pollsPrinted, pollsProgram } from '../support/native.js';
+import { compileC, compileReleased, pollsPrinted, pollsProgram } from '../support/native.js';
 import { functionProbes, sameCalls, trace, withoutStops } from '../support/native-trace.js';
 
 for (const flags of usually([[], ['-static']], (one) => one.length === 0)) {
@@ -115,3 +115,46 @@ for (const [what, build] of usually(programs, ([what]) => !/^line|^rustc/.test(w
     }
   });
 }
+
+t.test('the child of a fork keeps what the program has changed of its own code', async (t) => {
+  const source = `#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int changed(int n);
+__asm__(".text\\n.globl changed\\n.type changed,@function\\nchanged:\\n mov $1,%eax\\n nop;nop;nop;nop;nop;nop\\n ret\\n.size changed,.-changed\\n");
+__attribute__((noinline)) int other(int n) { __asm__ volatile("nop;nop;nop;nop;nop;nop"); return n + 1; }
+int main(void) {
+  unsigned char *p = (unsigned char *)((unsigned long)changed & ~4095ul);
+  mprotect(p, 8192, PROT_READ | PROT_WRITE | PROT_EXEC); ((unsigned char *)changed)[1] = 2; mprotect(p, 8192, PROT_READ | PROT_EXEC);
+  for (int i = 0; i < 5; i++) other(i);
+  pid_t c = fork(); if (!c) _exit(changed(0));
+  int st; waitpid(c, &st, 0); printf("child got %d, parent %d\\n", WEXITSTATUS(st), changed(0)); return 0; }
+`;
+  const program = compileC(t, source);
+  const probes = ['-p', 'fn:changed', '-p', 'fn:other'];
+  const { stdout, stderr } = await rsptraceProcess('run', ...probes, '-o', `${program}.txt`, program).ended;
+  t.match(stdout + stderr, /^child got 2, parent 2$/m);
+});
+
+t.test('--until is waited for in the program that the process runs next, if that is the same', async (t) => {
+  const source = `#include <stdio.h>
+#include <unistd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+__attribute__((noinline)) int work(int n){ asm volatile(""); return n+1; }
+__attribute__((noinline)) void done(void){ asm volatile(""); }
+int main(int c,char**v){
+  int s=0; for(int i=0;i<20;i++) s=work(s);
+  if(c==1){ execv("/proc/self/exe",(char*[]){v[0],"again",0}); _exit(3);}    
+  done();
+  for(int i=0;i<20;i++){ s=work(s);} 
+  printf("end %d\\n",s); return 0; }
+`;
+  const program = compileC(t, source, ['-no-pie']);
+  const options = ['--engine', 'stop', '--json', '-p', 'fn:work', '--until', 'done', '-o', `${program}.txt`];
+  const { stdout, stderr } = await rsptraceProcess('run', ...options, program).ended;
+  t.match(JSON.parse(stdout), { functions: [{ function: 'work', calls: 40 }] }, stderr);
+});
