@@ -183,6 +183,7 @@ export class Describer {
     );
     const placed = placeArguments(calling, untupled ? types.slice(0, -1) : types, hidden, described);
     const changed = changesOf(die, fn.symbol);
+    const removed = parameters.findIndex((parameter, i) => types[i]?.size !== 0 && mayBeRemoved(parameter));
     const agrees =
       !changed.arguments && described.every((one, i) => one.kind !== 'place' || isSame(one.place, placed.places[i]));
     const variadic = children.some((child) => child.tag === DW_TAG.unspecified_parameters);
@@ -190,7 +191,8 @@ export class Describer {
       arguments: parameters.map((parameter, i): FunctionArgument => {
         const shape = types[i] as Shape;
         const isSure = producer === 'gcc' || !isWithoutList(parameter);
-        const where = choose(described[i], placed.places[i], agrees, isSure);
+        const isThere = removed < 0 || i < removed;
+        const where = choose(described[i], placed.places[i], agrees && isThere, isSure);
         return { name: nameOf(parameter) ?? `arg${i}`, type: shape.name, shape, where };
       }),
       result:
@@ -244,6 +246,11 @@ const filledLater: ValuePlace = {
  */
 function isWithoutList(parameter: Die): boolean {
   return parameter.block(DW_AT.location) !== undefined;
+}
+
+/** It is nowhere in the function: LLVM may have taken it out, and passes what is behind it in earlier registers. */
+function mayBeRemoved(parameter: Die): boolean {
+  return !parameter.has(DW_AT.location) && !parameter.has(DW_AT.const_value);
 }
 
 function usesRegister(place: ValuePlace): boolean {
