@@ -11,7 +11,7 @@
  *   /proc/PID/cmdline             -object memory-backend-file, where the process may not be looked into
  */
 
-import { closeSync, openSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { type Addr, addr, hex } from '../base/addr.js';
 import { messageOf } from '../base/errors.js';
 import { readFully, writeFully } from '../base/file-bytes.js';
@@ -19,7 +19,7 @@ import { type Logger, silent } from '../base/logger.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
 import type { Session, TargetMemory } from '../rsp/index.js';
 import { chunksOf, type MemoryPiece, type RamChunk, type RamRange, ramPieces } from './machine-ram.js';
-import { mapsOf } from './process-memory.js';
+import { type Mapping, mapsOf } from './process-memory.js';
 import { keyValues, qemuOptions } from './qemu-options.js';
 
 const PAGE = 4096;
@@ -258,18 +258,19 @@ function inFiles(pid: number, pieces: readonly Piece[]): Piece[] {
     const mapped = maps.find((each) => each.permissions.endsWith('s') && each.start <= from && to <= each.end);
     if (mapped === undefined || mapped.inode === 0) return piece;
     const { inode, offset, start, path: name } = mapped;
-    if (!files.has(inode)) files.set(inode, openInode(pid, inode));
+    if (!files.has(inode)) files.set(inode, openMapped(pid, mapped));
     const file = files.get(inode);
     const position = offset + piece.position - Number(start);
     return file === undefined ? piece : { ...piece, file, position, name, outlives: true };
   });
 }
 
-/** A file that a process has open. */
-function openInode(pid: number, inode: number): number | undefined {
+/** A file that a process has open and mapped. Files of two devices, as a memfd and a disk, may have one inode number. */
+function openMapped(pid: number, { inode, path: name }: Mapping): number | undefined {
   for (const each of readdirSync(`/proc/${pid}/fd`)) {
     const path = `/proc/${pid}/fd/${each}`;
-    if (statSync(path, { throwIfNoEntry: false })?.ino === inode) return openSync(path, 'r+');
+    const isIt = statSync(path, { throwIfNoEntry: false })?.ino === inode && readlinkSync(path) === name;
+    if (isIt) return openSync(path, 'r+');
   }
   return undefined;
 }
