@@ -183,7 +183,9 @@ export class Describer {
     );
     const placed = placeArguments(calling, untupled ? types.slice(0, -1) : types, hidden, described);
     const changed = changesOf(die, fn.symbol);
-    const removed = parameters.findIndex((parameter, i) => types[i]?.size !== 0 && mayBeRemoved(parameter));
+    // LLVM takes arguments out that are not used, and passes those behind them in earlier registers.
+    const removed =
+      producer === 'gcc' ? -1 : parameters.findIndex((each, i) => types[i]?.size !== 0 && !each.has(DW_AT.location));
     const agrees =
       !changed.arguments && described.every((one, i) => one.kind !== 'place' || isSame(one.place, placed.places[i]));
     const variadic = children.some((child) => child.tag === DW_TAG.unspecified_parameters);
@@ -246,11 +248,6 @@ const filledLater: ValuePlace = {
  */
 function isWithoutList(parameter: Die): boolean {
   return parameter.block(DW_AT.location) !== undefined;
-}
-
-/** It is nowhere in the function: LLVM may have taken it out, and passes what is behind it in earlier registers. */
-function mayBeRemoved(parameter: Die): boolean {
-  return !parameter.has(DW_AT.location) && !parameter.has(DW_AT.const_value);
 }
 
 function usesRegister(place: ValuePlace): boolean {
