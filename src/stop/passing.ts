@@ -59,11 +59,13 @@ export class Passing {
       watches?.covers(each.address, 'bytes' in each ? each.bytes.length : each.length),
     );
     const isKnown = !isAccess && !(load && loaded === undefined);
-    if (!effects || !isKnown || !(await this.#writes.areKept(effects.memory, hart)))
+    // A stub writes past the rights of a page, which processes may share until one of them writes to it.
+    const isShared = effects && effects.memory.length > 0 && checks?.standing(hit.registers).privilege === 'user';
+    if (!effects || !isKnown || isShared || !(await this.#writes.areKept(effects.memory, hart)))
       return this.#step(point, hit, hart, understood);
     const newPc = effects.registers.find(({ name }) => name === arch.pc)?.value;
-    for (const { address, bytes } of effects.memory) batch.writeMemory(address, bytes);
-    const writes = effects.registers.map(({ name, value }) => batch.writeRegister(name, value));
+    const stores = effects.memory.map(({ address, bytes }) => batch.writeMemory(address, bytes));
+    const writes = [...stores, ...effects.registers.map(({ name, value }) => batch.writeRegister(name, value))];
     if (newPc === undefined || !points.isWatched(newPc)) return resuming.goOn(hit.pc, understood, writes);
     // The next instruction has a breakpoint too. Some stubs would run past it, so it is handled before the resume.
     await batch.send();

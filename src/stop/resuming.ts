@@ -143,9 +143,13 @@ export class Resuming {
     if (stop === undefined || stop.kind === 'gone') return stop;
     await this.#points.check(inserts, at);
     if (writes.some((reply) => !reply.value)) {
-      throw new RsptraceError('RSP_WRITE_REFUSED', 'the stub refused to write a register, and the guest has gone on', {
-        hint: 'the instruction under a breakpoint could not be carried out: the guest may have gone wrong',
-      });
+      throw new RsptraceError(
+        'RSP_WRITE_REFUSED',
+        'the stub refused to write a register or memory, and the guest has gone on',
+        {
+          hint: 'the instruction under a breakpoint could not be carried out: the guest may have gone wrong',
+        },
+      );
     }
     return stop;
   }
