@@ -188,7 +188,7 @@ function asJson(args: Chosen, facts: ProfileFacts, rows: ReturnType<typeof sampl
     version: 1,
     program: args.elf,
     ...jsonFacts(facts, ['end', 'samples', 'looks', 'idle', 'otherMode', 'incomplete', 'lost', 'kernelLeftOut']),
-    sampler: args.sampler,
+    sampler: args.sampler ?? 'stops',
     period_ms: periodOf(args),
     mean_period_ms: facts.hadHz === undefined ? null : 1000 / facts.hadHz,
     asked_hz: 1000 / periodOf(args),

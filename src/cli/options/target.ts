@@ -258,8 +258,7 @@ const sampling = {
   samples: parsed('End when there are so many', count('--samples'), { alias: 'n' }),
   sampler: choice(
     ['stops', 'perf'],
-    "What takes the samples of --pid: stops of the process, or Linux's perf, which stops nothing",
-    { default: 'stops' },
+    "What takes the samples of --pid: stops of the process (the default), or Linux's perf, which stops nothing",
   ),
   kernel: flag('Only what runs in the kernel', { alias: 'K' }),
   user: flag('Only what runs in programs', { alias: 'U' }),
@@ -308,7 +307,7 @@ export function checkProfile(given: GivenProfile): void {
   if (pid !== undefined && remote !== undefined) throw usage('--pid and --remote do not go together', oneOut);
   const [where] = givenOf(given, ['remote', 'pid']);
   if (where && command.length > 0) throw usage(`--${where} and a command behind -- do not go together`, oneOut);
-  if (given.sampler === 'stops') return;
+  if (given.sampler !== 'perf') return;
   if (pid === undefined) throw usage('--sampler perf is for a process that runs', 'name it: --pid PID');
   if (given.idle) throw usage('--sampler perf sees no thread that waits', 'leave --idle or --sampler out');
 }
