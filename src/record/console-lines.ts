@@ -2,7 +2,7 @@ import { StringDecoder } from 'node:string_decoder';
 import type { EventOutput } from '../calls/index.js';
 import type { TraceSink } from '../trace/index.js';
 
-/** The longest line of a console that is one event. */
+/** The longest line of a console that is one event: a longer one is several. */
 const longestLine = 1000;
 
 /** Cuts what a guest prints into lines, without those that are blank. */
@@ -18,7 +18,7 @@ export class ConsoleLines {
 
   readonly take = (text: Uint8Array): void => {
     if (this.#isOver) return;
-    const lines = `${this.#rest}${this.#decoder.write(Buffer.from(text))}`.split(/\r*\n/);
+    const lines = `${this.#rest}${this.#decoder.write(Buffer.from(text))}`.split('\n');
     this.#rest = lines.pop() ?? '';
     if (this.#rest.length > longestLine) {
       lines.push(this.#rest);
@@ -34,7 +34,12 @@ export class ConsoleLines {
   }
 
   #line(line: string): void {
-    if (line.trim() !== '') this.#emit(line.slice(0, longestLine));
+    let end = line.length;
+    while (line[end - 1] === '\r') end--;
+    for (let at = 0; at < end; at += longestLine) {
+      const part = line.slice(at, Math.min(end, at + longestLine));
+      if (part.trim() !== '') this.#emit(part);
+    }
   }
 }
 
