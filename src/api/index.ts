@@ -9,7 +9,7 @@ export { MachineKept } from './machine-kept.js';
 export type { AnyHit, CallHit, Handler, PollHit, PollReturn, Probe, ProbeOptions, UnseenFuture } from './probe.js';
 export type { Qemu } from './qemu.js';
 export { type RunningCopy, RunningProcess } from './running-copy.js';
-export { abortAtSignal, onSignals, Supervisor, waitsForEnd } from './supervisor.js';
+export { abortAtSignal, ignoreRepeats, onSignals, repeatMs, Supervisor, waitsForEnd } from './supervisor.js';
 export { type AttachOptions, attach, type Plugins, type RunOptions, Target } from './target.js';
 export { copyProcess, copyTarget, type TargetCopy } from './task-copy.js';
 export {

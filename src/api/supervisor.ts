@@ -101,9 +101,19 @@ export function onSignals(
   };
 }
 
+/** A signal that comes again within so many milliseconds is the same one: `timeout` sends it twice. */
+export const repeatMs = 200;
+
+export function ignoreRepeats(signal: NodeJS.Signals): void {
+  const ignore = (): void => {};
+  process.on(signal, ignore);
+  setTimeout(() => process.off(signal, ignore), repeatMs).unref();
+}
+
 /** Aborts at the first signal that ends programs, unless it was disposed of; the next one is not handled any more. */
 export function abortAtSignal(controller: AbortController): Disposable {
-  const handled = onSignals(() => {
+  const handled = onSignals((signal) => {
+    ignoreRepeats(signal);
     handled[Symbol.dispose]();
     controller.abort();
   });

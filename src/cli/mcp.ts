@@ -3,6 +3,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { abortAtSignal } from '../api/index.js';
 import { messageOf } from '../base/errors.js';
 import { version } from './command-line.js';
 import { ExitCode } from './failure.js';
@@ -12,7 +13,7 @@ import type { McpArguments } from './options/own.js';
 interface Message {
   readonly id?: string | number;
   readonly method?: string;
-  readonly params?: Readonly<Record<string, unknown>>;
+  readonly params?: Readonly<Record<string, unknown>> | null;
 }
 
 /** Versions of the protocol whose messages these are. */
@@ -23,10 +24,13 @@ const UNKNOWN_METHOD = -32601;
 const WRONG_PARAMS = -32602;
 const NO_JSON = -32700;
 
-/** `rsptrace mcp`: serves until standard input ends. Gives the exit status. */
+/** `rsptrace mcp`: serves until standard input ends, or a signal comes. Gives the exit status. */
 export async function serveTools(args: McpArguments): Promise<number> {
   const server = new Server(toolNames(args['allow-changes']));
-  for await (const line of createInterface({ input: process.stdin })) if (line.trim() !== '') server.take(line);
+  const stopper = new AbortController();
+  using _handled = abortAtSignal(stopper);
+  const lines = createInterface({ input: process.stdin, signal: stopper.signal });
+  for await (const line of lines) if (line.trim() !== '') server.take(line);
   await server.over();
   return ExitCode.recorded;
 }
@@ -48,7 +52,8 @@ class Server {
       send({ id: null, error: { code: NO_JSON, message: messageOf(error) } });
       return;
     }
-    const { id, method, params = {} } = message;
+    const { id, method } = message;
+    const params = message.params ?? {};
     if (method === 'notifications/cancelled') this.#running.get(params.requestId as string)?.child.kill('SIGTERM');
     if (id === undefined) return;
     if (method === 'initialize') {
@@ -68,14 +73,14 @@ class Server {
     await Promise.all(all.map(({ ended }) => ended));
   }
 
-  #call(id: string | number, { name, arguments: given = {} }: Readonly<Record<string, unknown>>): void {
+  #call(id: string | number, { name, arguments: given }: Readonly<Record<string, unknown>>): void {
     if (typeof name !== 'string' || !this.#names.includes(name)) {
       send({ id, error: { code: WRONG_PARAMS, message: `there is no tool ${String(name)}` } });
       return;
     }
     let words: string[];
     try {
-      words = wordsOf(name, given as Readonly<Record<string, unknown>>);
+      words = wordsOf(name, (given ?? {}) as Readonly<Record<string, unknown>>);
     } catch (error) {
       send({ id, result: resultOf(messageOf(error), '', true) });
       return;
@@ -95,7 +100,10 @@ class Server {
       child.once('close', () => resolve());
     }).then(() => {
       this.#running.delete(id);
-      send({ id, result: resultOf(texts.stdout, texts.stderr, child.exitCode === 1 || child.exitCode === 2) });
+      const { exitCode, signalCode } = child;
+      if (signalCode !== null) texts.stderr += `${name} was ended by ${signalCode}\n`;
+      // Null: it was ended so, or never began.
+      send({ id, result: resultOf(texts.stdout, texts.stderr, exitCode === null || exitCode === 1 || exitCode === 2) });
     });
     this.#running.set(id, { child, ended });
   }

@@ -1,7 +1,11 @@
 // `rsptrace mcp` as the client of the protocol's own SDK uses it (scripts/test installs that), and by itself.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { toolNames, wordsOf } from '../../src/cli/mcp-tools.js';
 import { elfPath } from '../qemu/guests/guests.js';
@@ -76,7 +80,8 @@ t.test('what is no request', async (t) => {
     text += part;
   });
   child.stdin.end(
-    'nonsense\n{"jsonrpc":"2.0","id":1,"method":"x"}\n{"id":2,"method":"tools/call","params":{"name":"run"}}\n[]\nnull\n',
+    'nonsense\n{"jsonrpc":"2.0","id":1,"method":"x"}\n{"id":2,"method":"tools/call","params":{"name":"run"}}\n[]\nnull\n' +
+      '{"method":"notifications/cancelled","params":null}\n{"id":3,"method":"tools/call","params":null}\n',
   );
   const [status] = (await once(child, 'close')) as [number];
   t.equal(status, 0);
@@ -84,5 +89,40 @@ t.test('what is no request', async (t) => {
     .trimEnd()
     .split('\n')
     .map((line) => (JSON.parse(line) as { error: { code: number } }).error.code);
-  t.same(codes, [-32700, -32601, -32602, -32700]);
+  t.same(codes, [-32700, -32601, -32602, -32700, -32602]);
+});
+
+t.test('a signal ends its calls, too, and a call that was killed has failed', async (t) => {
+  const silent = createServer().listen(0, '127.0.0.1');
+  t.teardown(() => silent.close());
+  await once(silent, 'listening');
+  const { port } = silent.address() as AddressInfo;
+  const child = spawn(process.execPath, [main, 'mcp'], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const closed = once(child, 'close');
+  const answers = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const answer = async () => JSON.parse((await answers.next()).value ?? 'null') as { id: number; result: Called };
+  const call = (id: number): void => {
+    const given = { remote: `127.0.0.1:${port}`, program: elfPath('rv-o2'), timeout: '500ms' };
+    const params = { name: 'bt', arguments: given };
+    child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params })}\n`);
+  };
+  call(1);
+  let running: string[] = [];
+  while (running.length === 0) {
+    await sleep(5);
+    running = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim().split(' ').filter(Boolean);
+  }
+  process.kill(Number(running[0]), 'SIGKILL');
+  const killed = await answer();
+  t.match(killed, { id: 1, result: { isError: true } });
+  t.match(killed.result.content.at(-1)?.text, /bt was ended by SIGKILL/);
+  call(2);
+  await once(silent, 'connection');
+  // As timeout(1) does.
+  child.kill('SIGTERM');
+  child.kill('SIGTERM');
+  const ended = await answer();
+  t.match(ended, { id: 2, result: { isError: true } });
+  t.match(ended.result.content.at(-1)?.text, /INTERRUPTED|RSP_/);
+  t.strictSame(await closed, [0, null]);
 });

@@ -1,4 +1,4 @@
-import { findStuck, onSignals } from '../../api/index.js';
+import { findStuck, ignoreRepeats, onSignals, repeatMs } from '../../api/index.js';
 import { type EngineSituation, type Hurdle, situationOf } from '../../engines/index.js';
 import { type Progress, type Recording, type RecordOptions, record, systemCallsOf } from '../../record/index.js';
 import type { Session } from '../../rsp/index.js';
@@ -152,15 +152,6 @@ function askedOptions(
     durationMs: args.duration,
     maxEvents: args['max-events'],
   };
-}
-
-/** A signal that comes again within so many milliseconds is the same one: `timeout` sends it twice. */
-const repeatMs = 200;
-
-function ignoreRepeats(signal: NodeJS.Signals): void {
-  const ignore = (): void => {};
-  process.on(signal, ignore);
-  setTimeout(() => process.off(signal, ignore), repeatMs).unref();
 }
 
 /** The signals of a user, until they are released: the first ends the recording, the next what comes after it. */
