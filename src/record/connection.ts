@@ -1,5 +1,5 @@
 import type { Logger } from '../base/logger.js';
-import type { Session } from '../rsp/index.js';
+import type { Session, Standing } from '../rsp/index.js';
 import type { OtherCounts, StopEngine, Watchpoints } from '../stop/index.js';
 import type { GuestNanos } from '../trace/index.js';
 
@@ -10,6 +10,15 @@ interface Link {
   readonly watches: Watchpoints;
 }
 
+/** What is counted over all links. */
+type Totals = Pick<Connection, 'stops' | 'ranNs' | 'foreignHits' | 'wasHit' | 'others' | 'standing'>;
+
+function added<K>(one: ReadonlyMap<K, number>, other: ReadonlyMap<K, number>): Map<K, number> {
+  const all = new Map(one);
+  for (const [key, count] of other) all.set(key, (all.get(key) ?? 0) + count);
+  return all;
+}
+
 /**
  * The one owner of a recording's connection to its target. After a reconnect that is another session, with a stop
  * engine of its own, so nobody else keeps them.
@@ -17,11 +26,17 @@ interface Link {
 export class Connection {
   #link: Link | undefined;
   /** Totals of the links before this one. */
-  #earlier = { stops: 0, ranNs: 0, foreignHits: new Map<bigint, number>() };
+  #earlier: Totals = {
+    ...{ stops: 0, ranNs: 0, foreignHits: new Map<bigint, number>(), wasHit: false },
+    ...{ others: undefined, standing: { allMs: 0, longestMs: 0 } },
+  };
 
   /** From now on the target is reached this way. */
   open(link: Link): void {
-    if (this.#link) this.#earlier = { stops: this.stops, ranNs: this.ranNs, foreignHits: this.foreignHits };
+    if (this.#link) {
+      const { stops, ranNs, foreignHits, wasHit, others, standing } = this;
+      this.#earlier = { stops, ranNs, foreignHits, wasHit, others, standing };
+    }
     this.#link = link;
   }
 
@@ -53,14 +68,25 @@ export class Connection {
 
   /** Stops at a probe's address in other code, by address. */
   get foreignHits(): Map<bigint, number> {
-    const all = new Map(this.#earlier.foreignHits);
-    for (const [place, hits] of this.engine.foreignHits) all.set(place, (all.get(place) ?? 0) + hits);
-    return all;
+    return added(this.#earlier.foreignHits, this.engine.foreignHits);
   }
 
-  /** Stops of further programs under the present engine; undefined without any. */
+  /** A probe's place was reached. */
+  get wasHit(): boolean {
+    return this.#earlier.wasHit || this.engine.wasHit;
+  }
+
+  /** Stops of further programs; undefined without any. */
   get others(): OtherCounts | undefined {
-    return this.engine.others;
+    const [{ others: before }, { others: now }] = [this.#earlier, this.engine];
+    if (!before || !now) return now;
+    return { stops: added(before.stops, now.stops), untold: before.untold + now.untold };
+  }
+
+  /** How long the target stood. */
+  get standing(): Pick<Standing, 'allMs' | 'longestMs'> {
+    const [{ standing: before }, { standing: now }] = [this.#earlier, this.session];
+    return { allMs: before.allMs + now.allMs, longestMs: Math.max(before.longestMs, now.longestMs) };
   }
 
   /** The time of the trace's clock; undefined if the target cannot be asked. */

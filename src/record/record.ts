@@ -230,7 +230,7 @@ function summarize(run: Run, { ram, ended, missing, unread, clock, stoodMs, host
     disturbance: { stoppedAt: tracers.counting.stops.first, ringWaitedNs },
     stoodMs,
     ranMs: connection.ranNs / 1e6,
-    standing: connection.session.standing,
+    standing: connection.standing,
     digestedMs: engines.digestedMs,
     heldMs,
     stopsQueued: engines.stopsQueued,
@@ -258,7 +258,7 @@ function summarize(run: Run, { ram, ended, missing, unread, clock, stoodMs, host
     quiet: run.quiet?.times ?? [],
     resets: run.boot.resets?.count ?? 0,
     foreign: foreignHits(run.parts),
-    wasHit: connection.engine.wasHit,
+    wasHit: connection.wasHit,
     ...run.progress,
   };
 }

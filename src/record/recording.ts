@@ -175,7 +175,7 @@ export interface Recording extends Progress, EnginesChosen {
   /** How long the target stood while it was recorded, in milliseconds: at stops, and where memory was read. */
   readonly stoodMs: number;
   /** How long it stood from the connection to when it was left. */
-  readonly standing: Standing;
+  readonly standing: Pick<Standing, 'allMs' | 'longestMs'>;
   /** How long records were turned into events, in milliseconds. */
   readonly digestedMs: number;
   /** How much of that the target stood for, because stops wait for the records before them. */
