@@ -1,4 +1,4 @@
-import { type Machine, onSignals, type Qemu } from '../api/index.js';
+import { type Machine, onSignals, type Qemu, repeatMs } from '../api/index.js';
 import { note } from './failure.js';
 import type { Recorded } from './recording/session.js';
 
@@ -36,7 +36,7 @@ export class LastOrders {
   async finish({ end, error }: Recorded): Promise<void> {
     const qemu = this.#qemu;
     if (this.#mayRunOn(end)) {
-      using _handled = onSignals(() => this.#kill('SIGTERM'), ['SIGINT', 'SIGTERM']);
+      using _handled = endedBySignals((signal) => this.#kill(signal));
       await qemu.ended;
       return;
     }
@@ -64,6 +64,17 @@ export class LastOrders {
     this.endedByUs = true;
     this.#qemu.kill(signal);
   }
+}
+
+/** What runs on until a signal comes is asked to end by the first. The next kills it, because it may not heed that. */
+export function endedBySignals(kill: (signal: 'SIGTERM' | 'SIGKILL') => void): Disposable {
+  let asked: number | undefined;
+  return onSignals(() => {
+    const now = performance.now();
+    if (asked === undefined) kill('SIGTERM');
+    else if (now - asked > repeatMs) kill('SIGKILL');
+    asked ??= now;
+  }, ['SIGINT', 'SIGTERM']);
 }
 
 async function endsWithin(qemu: Qemu, ms: number): Promise<void> {

@@ -4,7 +4,6 @@ import { delimiter, join } from 'node:path';
 import {
   abandonedServer,
   Gdbserver,
-  onSignals,
   type Subject,
   takenOutText,
   takeOverServer,
@@ -20,6 +19,7 @@ import type { Session } from '../rsp/index.js';
 import { connect, letRun } from '../target/index.js';
 import { type AtTarget, atTarget, type BeforeTarget, leavesServer } from './at-target.js';
 import { note } from './failure.js';
+import { endedBySignals } from './last-orders.js';
 import { wireRecorder } from './open-output.js';
 
 /** How long a program that was asked to end may take, in milliseconds. */
@@ -177,7 +177,7 @@ export async function endProgram(server: Gdbserver, runsOn: boolean): Promise<vo
   }
   if (!server.isAlive) return;
   note('recording ended, the program runs on; Ctrl-C ends it');
-  using _handled = onSignals(() => server.kill('SIGTERM'), ['SIGINT', 'SIGTERM']);
+  using _handled = endedBySignals((signal) => server.kill(signal));
   await server.processEnded();
 }
 

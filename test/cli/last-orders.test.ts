@@ -2,7 +2,7 @@
 import { mock } from 'node:test';
 import t from 'tap';
 import type { Machine } from '../../src/api/index.js';
-import { LastOrders } from '../../src/cli/last-orders.js';
+import { endedBySignals, LastOrders } from '../../src/cli/last-orders.js';
 import type { Recorded } from '../../src/cli/recording/session.js';
 
 type End = Recorded['end'];
@@ -63,3 +63,20 @@ t.test('one that is asked to end is killed soon after', async (t) => {
   await finished;
   t.strictSame([sent, orders.endedByUs], [['SIGTERM', 'SIGKILL'], true]);
 });
+
+t.test(
+  'what runs on and does not heed the first signal is killed by the next, which is none that timeout(1) repeats',
+  (t) => {
+    const sent: string[] = [];
+    const before = process.listeners('SIGINT');
+    using _handled = endedBySignals((signal) => sent.push(signal));
+    const [signalled] = process.listeners('SIGINT').filter((one) => !before.includes(one));
+    signalled?.('SIGINT');
+    signalled?.('SIGINT');
+    t.strictSame(sent, ['SIGTERM']);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 250);
+    signalled?.('SIGINT');
+    t.strictSame(sent, ['SIGTERM', 'SIGKILL']);
+    t.end();
+  },
+);
