@@ -212,6 +212,7 @@ function notesOn(args: ProfileArguments, facts: ProfileFacts, rows: number): str
   return thoseOf([
     ...(args.sampler === 'perf' ? notesOnPerf(facts, wanted) : notesOnStops(facts, wanted)),
     facts.end === 'target-ended' && 'the target has ended',
+    facts.end === 'exec' && 'the process has begun a program anew (exec), which was not sampled',
     rows > top && `${rows - top} more functions: --top ${rows} shows them`,
     facts.idle > 0 && !idle && `${plural(facts.idle, 'sample')} of idle ${hartWord(facts)}s left out: --idle has them`,
     facts.otherMode > 0 && `${plural(facts.otherMode, 'sample')} ${what} left out by ${way}`,

@@ -97,6 +97,7 @@ class Looks {
       this.#app?.close();
     }
     if (ended === 'target') note('the target has ended');
+    if (ended === 'exec') note('the process has begun a program anew (exec)');
     return ExitCode.recorded;
   }
 

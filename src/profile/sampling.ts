@@ -26,7 +26,8 @@ interface SamplingOptions {
 }
 
 export interface Sampled {
-  readonly end: 'duration' | 'samples' | 'interrupted' | 'target-ended' | 'perf-ended';
+  /** `exec`: the process begins a program anew, whose code is not known. */
+  readonly end: 'duration' | 'samples' | 'interrupted' | 'target-ended' | 'exec' | 'perf-ended';
   /** How long the target ran, and how long it stood, by the host's clock in milliseconds. */
   readonly ranMs: number;
   readonly stoodMs: number;
@@ -54,6 +55,7 @@ export async function sampling(options: SamplingOptions): Promise<Sampled> {
     const stop = early ?? (await session.interrupt());
     ranMs += performance.now() - since;
     if (hasEnded(stop)) return result('target-ended');
+    if (stop.kind === 'signal' && stop.reason === 'exec') return result('exec');
     resume = await goesOn(session, arch, stop);
     if (early === undefined && !signal.aborted && !(await look(interrupted))) return result('samples');
   }

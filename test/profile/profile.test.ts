@@ -7,7 +7,7 @@ import t from 'tap';
 import { elfPath, qemuArgv } from '../qemu/guests/guests.js';
 import { rsptrace, scratchFolder } from '../support/command.js';
 import { usually, variant } from '../support/long.js';
-import { gdbserver } from '../support/native.js';
+import { compileC, gdbserver } from '../support/native.js';
 import { children, protoc } from '../trace/decode-perfetto.js';
 
 const folder = scratchFolder(t);
@@ -235,3 +235,12 @@ t.test('wrong command lines', async (t) => {
     t.match(ran.stderr, message);
   }
 });
+
+t.test(
+  'a process that begins another program is sampled no more: its stacks would have names of the old one',
+  async (t) => {
+    const source = '#include <unistd.h>\nint main() { return execl("/bin/sleep", "sleep", "60", (char *)0); }';
+    const found = await profile('-d', '60s', compileC(t, source));
+    t.equal(found.end, 'exec');
+  },
+);

@@ -37,7 +37,7 @@ export interface Watched {
 type Takes = (taken: Taken) => Promise<boolean>;
 
 /** Why no more looks come. */
-export type Ended = 'asked' | 'target';
+export type Ended = 'asked' | 'target' | 'exec';
 
 /** Copies a process again and again, without a stop. */
 export async function lookAtProcess(
@@ -130,5 +130,5 @@ export async function lookAtStub(
   const { end } = await sampling({ session, arch, periodMs: 1, durationMs: forever, signal, look, due });
   if (end === 'target-ended') return 'target';
   await session.detach();
-  return 'asked';
+  return end === 'exec' ? 'exec' : 'asked';
 }
