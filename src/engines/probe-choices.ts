@@ -136,6 +136,7 @@ export class ProbeChoices {
 
   /** An installation begins: what was refused before is tried again. */
   retry(): void {
+    this.#plan = this.#planned;
     this.#why = new Map(this.#planned.refused);
     this.#refusal = undefined;
     this.#facts = undefined;
