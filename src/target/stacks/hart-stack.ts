@@ -1,10 +1,10 @@
 import type { AddressSpace, Architecture, Privilege, Standing } from '../../arch/index.js';
-import { type Addr, addOffset, addr } from '../../base/addr.js';
+import { type Addr, addOffset, addr, distance } from '../../base/addr.js';
 import type { MemoryReader, RegisterReader } from '../../base/memory-reader.js';
 import type { ElfFile } from '../../elf/index.js';
 import { type Batch, isProcess, type Session } from '../../rsp/index.js';
 import { changesItsCode, isOwnPage, pageBytes } from '../index.js';
-import type { Stack, StackOptions, Stacks } from '../unwind/index.js';
+import type { Frame, Stack, StackOptions, Stacks } from '../unwind/index.js';
 import type { OtherPrograms } from './other-programs.js';
 
 /** A stopped hart's stack. */
@@ -90,19 +90,28 @@ export async function hartStack(
   const memory = new SpaceMemory(arch, registers, direct, physical);
   const running = await runningOn({ ...options, session, hart, arch, stacks, registers });
   const isKnown = 'elf' in running;
-  const stack = isKnown
-    ? whereItWaits(await running.unwind(registers, memory, options), arch, running.elf)
-    : inOtherCode;
+  const stack = isKnown ? whereItWaits(await running.unwind(registers, memory, options), arch) : inOtherCode;
   const [program, other] = isKnown ? [running.elf, undefined] : [stacks.elf, running];
   return { stack, registers, memory, firmware: undefined, program, other };
 }
 
 /** Of a hart that waits for an interrupt the pc is behind that instruction, which may be in another function. */
-function whereItWaits(stack: Stack, arch: Architecture, elf: ElfFile): Stack {
+function whereItWaits(stack: Stack, arch: Architecture): Stack {
   const [own, ...callers] = stack.frames;
-  const before = own ? [1, 3, 4].map((length) => elf.bytesAt(addOffset(own.pc, -length), length)) : [];
-  if (!own || !before.some((code) => code && arch.waits?.(code))) return stack;
-  return { ...stack, frames: [{ ...own, exact: false }, ...callers] };
+  return own && isBehindWait(own, arch) ? { ...stack, frames: [{ ...own, exact: false }, ...callers] } : stack;
+}
+
+/** The bytes before the pc may be those of such an instruction, and the end of another one. */
+function isBehindWait({ pc, image }: Frame, { waits, codeFlow }: Architecture): boolean {
+  const ranges = image?.functionAt(image.toCode(pc) - 1)?.ranges ?? [];
+  return ranges.some(({ start, bytes }) => {
+    const end = distance(start, pc);
+    if (end <= 0 || end > bytes.length) return false;
+    const isWait = (length: number): boolean => waits?.(bytes.subarray(Math.max(0, end - length), end)) === true;
+    if (![1, 3, 4].some(isWait)) return false;
+    const last = codeFlow?.steps(bytes.subarray(0, end), start).at(-1);
+    return last !== undefined && addOffset(last.address, last.length) === pc && isWait(last.length);
+  });
 }
 
 /** What walks the stack of the program that a hart runs. */
