@@ -119,8 +119,9 @@ export class KernelInRam {
     const header = this.#bytes(start, ELF_HEADER);
     if (header?.getUint32(0) !== ELF_MAGIC) return true;
     const length = header.getUint16(58, true) * header.getUint16(60, true);
-    const headers = this.#bytes(start + header.getBigUint64(40, true), length);
-    return headers === undefined || new Uint8Array(headers.buffer).subarray(-SECTION_HEADER).some((byte) => byte !== 0);
+    if (length < SECTION_HEADER) return true;
+    const last = this.#bytes(start + header.getBigUint64(40, true) + BigInt(length - SECTION_HEADER), SECTION_HEADER);
+    return last === undefined || new Uint8Array(last.buffer).some((byte) => byte !== 0);
   }
 
   #bytes(start: bigint, length: number): DataView | undefined {

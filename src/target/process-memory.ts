@@ -89,14 +89,15 @@ export interface Mapping {
 
 const line = /^([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([r-][w-][x-][ps]) ([0-9a-f]+) [0-9a-f]+:[0-9a-f]+ (\d+) *(.*)$/;
 
-/** Lines of another form are skipped. */
+/** Of text as latin1, which paths are not: the kernel has their bytes. Lines of another form are skipped. */
 export function parseMaps(text: string): Mapping[] {
   const found: Mapping[] = [];
   for (const each of text.split('\n')) {
     const [, start, end, permissions = '', at = '', inode, path = ''] = line.exec(each) ?? [];
     if (start === undefined || end === undefined) continue;
     const [from, to, offset] = [BigInt(`0x${start}`), BigInt(`0x${end}`), Number.parseInt(at, 16)];
-    found.push({ start: addr(from), end: addr(to), permissions, offset, inode: Number(inode), path });
+    const name = Buffer.from(path, 'latin1').toString('utf8');
+    found.push({ start: addr(from), end: addr(to), permissions, offset, inode: Number(inode), path: name });
   }
   return found;
 }

@@ -359,6 +359,8 @@ t.test('maps and auxiliary vectors that are damaged', (t) => {
       { start: 0x8000n, end: 0x9000n, permissions: 'rw-s', offset: 0, inode: 12, path: '/memfd:x (deleted)' },
     ],
   );
+  const named = Buffer.from('7f00-8000 r-xp 0 0:0 1 /größe/libß.so').toString('latin1');
+  t.equal(parseMaps(named)[0]?.path, '/größe/libß.so', 'bytes of a path are UTF-8');
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 100 }), (bytes) => {
       const found = parseAuxv(bytes);

@@ -6,6 +6,7 @@ import { architectures } from '../../src/arch/index.js';
 import { ElfFile } from '../../src/elf/index.js';
 import { GuestRam } from '../../src/target/guest-ram.js';
 import { KernelInRam } from '../../src/target/kernel-in-ram.js';
+import type { RamRange } from '../../src/target/machine-ram.js';
 import { scratchFolder } from '../support/command.js';
 import { writeElf } from '../support/elf-writer.js';
 
@@ -90,4 +91,24 @@ t.test('a segment alone is one', async (t) => {
   const kernel = KernelInRam.of(ElfFile.parse(bytes, 'kernel'), memory, undefined);
   put(start + 2 * MIB, code);
   t.same([kernel?.hasChanged(), kernel?.isLoaded], [true, true]);
+});
+
+t.test('so many section headers as no kernel has are not read', async (t) => {
+  const segment = Buffer.concat([Buffer.alloc(0x1000 - 0x78, 1), code]);
+  const bytes = Buffer.from(writeElf({ type: 3, machine: 62, loads: [{ address: 0x78n, bytes: segment }] }));
+  const { start, put, ram: memory } = ram(t);
+  let most = 0;
+  const counted = {
+    touched: () => memory.touched(),
+    chunks: (ranges: readonly RamRange[]) => memory.chunks(ranges),
+    read: (physical: bigint, into: Uint8Array) => {
+      most = Math.max(most, into.length);
+      return memory.read(physical, into);
+    },
+  };
+  const kernel = KernelInRam.of(ElfFile.parse(bytes, 'kernel'), counted as unknown as GuestRam, undefined);
+  bytes.writeUInt32LE(0xffff_ffff, 58);
+  put(start + MIB, bytes);
+  t.same([kernel?.hasChanged(), kernel?.isLoaded], [true, true]);
+  t.ok(most <= 4096, `${most} bytes at once`);
 });
