@@ -3,6 +3,8 @@ import t from 'tap';
 import { addr } from '../../src/base/addr.js';
 import { silent } from '../../src/base/logger.js';
 import { connect } from '../../src/rsp/index.js';
+import { TextRequest } from '../../src/rsp/session/request.js';
+import { onlyPacket } from '../../src/rsp/wire/outgoing.js';
 import { FakeStub, frame, riscv } from '../support/fake-stub.js';
 import { open } from './open.js';
 
@@ -289,4 +291,12 @@ t.test('file-I/O: what the target writes is printed, files are refused', async (
   t.match(await session.resume(), { signal: 5 });
   t.equal(printed, 'hello');
   t.same(answers, ['F5', 'F-1,58', 'F-1,58', 'F-1,e']);
+});
+
+t.test('what would go on in a list is not asked twice where the stub is silent', (t) => {
+  const isAskedAgain = (packet: string): boolean | undefined =>
+    onlyPacket([new TextRequest(packet)], undefined)?.afterSilence;
+  t.equal(isAskedAgain('qsThreadInfo'), false, 'its second answer is the next part');
+  t.equal(isAskedAgain('qfThreadInfo'), true);
+  t.end();
 });

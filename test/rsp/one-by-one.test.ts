@@ -71,3 +71,34 @@ t.test('QEMU in user mode is told by its auxiliary vector', async (t) => {
   await machine.session.detach();
   await machine.stub[Symbol.asyncDispose]();
 });
+
+t.test('where an answer before a resume is lost, the target stands where it stood', async (t) => {
+  const { stub, session } = await open(t, { ...likeVgdb, 'm*': 'what' });
+  const batch = session.batch('p01.01');
+  batch.readMemory(addr(8), 1);
+  const run = batch.resume({ kind: 'step', hart: 'p01.01' });
+  const behind = session.batch();
+  await t.rejects(run, { code: 'RSP_PROTOCOL' });
+  t.match(session.state, { kind: 'idle', stop: { kind: 'signal', hart: 'p01.01' } });
+  t.notOk(stub.heard.includes('s'), 'it was not set going');
+  stub.script = { ...stub.script, 'm*': '11' };
+  const read = behind.readMemory(addr(8), 1);
+  t.match(await behind.resume({ kind: 'step', hart: 'p01.01' }), { kind: 'signal', signal: 5 });
+  t.same(read.value, new Uint8Array([0x11]));
+});
+
+t.test('a batch behind one whose selection was lost selects its hart itself', async (t) => {
+  let asked = 0;
+  const { stub, session } = await open(t, { ...likeVgdb, 'Hg*': () => (++asked === 1 ? undefined : 'OK') });
+  const [lost, next] = [1, 2].map((at) => {
+    const batch = session.batch('p01.02');
+    batch.readMemory(addr(at), 1);
+    return batch.send();
+  });
+  await t.rejects(lost ?? Promise.resolve(), { code: 'RSP_TIMEOUT' });
+  await next;
+  t.same(
+    stub.heard.filter((packet) => !packet.startsWith('qSupported')),
+    ['Hgp01.02', 'Hgp01.02', 'm2,1'],
+  );
+});

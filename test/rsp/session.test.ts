@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer';
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
-import { connect } from '../../src/rsp/index.js';
+import { connect, registersOf, retry, type Session, setRegister } from '../../src/rsp/index.js';
 import { knownArchitectures } from '../../src/target/index.js';
 import { FakeStub, riscv, type Script } from '../support/fake-stub.js';
 import { open } from './open.js';
@@ -380,4 +380,76 @@ t.test('physical memory: the mode is on for one write of packets, and off again'
   t.equal(await other.session.physicalMemory(), undefined);
   t.equal(await other.session.physicalMemory(), undefined);
   t.equal(other.stub.packets.length, 2, 'asked once');
+});
+
+/** Two harts whose registers are all ones and all twos, without p and P. `take`: whether a selection comes through. */
+function twoHarts(take: () => boolean): { readonly blocks: Map<string, string>; readonly script: Script } {
+  const blocks = new Map(['1', '2'].map((digit) => [`p01.0${digit}`, `0${digit}`.repeat(33 * 8)]));
+  let selected = 'p01.01';
+  const script: Script = {
+    p20: '',
+    'Hg*': (packet) => {
+      if (!take()) return undefined;
+      selected = packet.slice(2);
+      return 'OK';
+    },
+    g: () => blocks.get(selected),
+    'G*': (packet) => {
+      blocks.set(selected, packet.slice(1));
+      return 'OK';
+    },
+  };
+  return { blocks, script };
+}
+
+async function firstArgument(session: Session, hart: string): Promise<bigint | undefined> {
+  return (await registersOf(session, hart)).register('a0');
+}
+
+const ones = 0x0101010101010101n;
+
+t.test('a hart whose selection was lost on the way is selected again', async (t) => {
+  let isTaken = true;
+  const { script } = twoHarts(() => isTaken);
+  const { stub, session } = await open(t, script);
+  let held: Promise<bigint | undefined> | undefined;
+  isTaken = false;
+  stub.script = {
+    ...stub.script,
+    'qSupported*': () => {
+      isTaken = true;
+      held = firstArgument(session, 'p01.02');
+      return riscv['qSupported*'] as string;
+    },
+  };
+  const read = retry(session, () => firstArgument(session, 'p01.02'));
+  t.equal(await read, 2n * ones);
+  t.equal(await held, 2n * ones, 'what is asked while the place in the sequence is looked for');
+});
+
+t.test('of a hart that is gone nothing is read, however much is asked at once', async (t) => {
+  const { session } = await open(t, { ...twoHarts(() => true).script, 'Hgp01.07': 'E01' });
+  const asked = [1, 2].map(() => {
+    const batch = session.batch('p01.07');
+    return { registers: batch.readRegisters(), sent: batch.send() };
+  });
+  for (const { registers, sent } of asked) {
+    await sent;
+    t.equal(registers.errorText, 'the hart could not be selected');
+    t.equal(registers.value.register('a0'), undefined);
+  }
+});
+
+t.test('without P, registers of a hart are written over those of this hart', async (t) => {
+  const { blocks, script } = twoHarts(() => true);
+  const { session } = await open(t, script);
+  t.equal(await firstArgument(session, 'p01.01'), ones);
+  const batch = session.batch('p01.01');
+  batch.writeRegister('a1', 0n);
+  t.equal(await firstArgument(session, 'p01.02'), 2n * ones);
+  await batch.send();
+  t.equal(await setRegister(session, 'a1', 0n, 'p01.02'), false, 'the last block is of the other hart');
+  const word = '01'.repeat(8);
+  t.equal(blocks.get('p01.01'), `${word.repeat(11)}${'00'.repeat(8)}${word.repeat(21)}`);
+  t.equal(blocks.get('p01.02'), '02'.repeat(33 * 8));
 });

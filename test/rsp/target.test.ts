@@ -346,3 +346,12 @@ t.test('a stop reply of any bytes is read or refused', async () => {
     { seed: 9, numRuns: 1000 },
   );
 });
+
+t.test('of two registers of one name, each has its place in g', (t) => {
+  // gdb 13, maint print remote-registers: 264, 272 and 280 behind riscv64's 33.
+  const specs = ['extra', 'extra', 'last'].map((name, number) => ({ name, number, bits: 64 }));
+  const target = new TargetDescription(undefined, specs, 24, 'target.xml');
+  t.equal(target.register('extra')?.offsetInG, 0);
+  t.equal(target.register('last')?.offsetInG, 16);
+  t.end();
+});

@@ -1,5 +1,6 @@
 import type { Addr } from '../../base/addr.js';
 import type { PacketWriter } from '../wire/framing.js';
+import type { HartBlock } from './hart-requests.js';
 import { packets } from './packets.js';
 import type { RegisterBlock } from './registers.js';
 import { OkRequest } from './request.js';
@@ -54,23 +55,23 @@ const LETTER_G = 0x47;
 /** G with everything that is changed until the batch is sent. */
 export class WriteBlockRequest extends OkRequest {
   readonly #control: RunControl;
-  readonly #block: RegisterBlock;
+  readonly #last: HartBlock;
   readonly #values: ReadonlyMap<RegisterDescription, bigint>;
   #sent: RegisterBlock | undefined;
 
-  constructor(control: RunControl, block: RegisterBlock, values: ReadonlyMap<RegisterDescription, bigint>) {
+  constructor(control: RunControl, last: HartBlock, values: ReadonlyMap<RegisterDescription, bigint>) {
     super('');
     this.#control = control;
-    this.#block = block;
+    this.#last = last;
     this.#values = values;
   }
 
   override get packet(): string {
-    return packets.writeRegisters(this.#block.changed(this.#values).hex);
+    return packets.writeRegisters(this.#last.block.changed(this.#values).hex);
   }
 
   override write(writer: PacketWriter): void {
-    const block = this.#block.changed(this.#values);
+    const block = this.#last.block.changed(this.#values);
     this.#sent = block;
     if (block.complete) writer.hexPacket(LETTER_G, block.bytes);
     else writer.packet(packets.writeRegisters(block.hex));
@@ -78,10 +79,9 @@ export class WriteBlockRequest extends OkRequest {
 
   override accept(bytes: Uint8Array, start: number, end: number): boolean {
     super.accept(bytes, start, end);
-    const last = this.#control.requests.lastBlock;
-    if (this.value && last !== undefined && this.#sent !== undefined) {
-      this.#control.requests.lastBlock = { hart: last.hart, block: this.#sent };
-    }
+    // Another hart may have been read since.
+    if (this.value && this.#sent !== undefined)
+      this.#control.requests.lastBlock = { hart: this.#last.hart, block: this.#sent };
     return true;
   }
 }

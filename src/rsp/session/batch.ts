@@ -158,7 +158,7 @@ export class Batch {
     let changes = this.#changes;
     if (changes === undefined || this.#requests.at(-1) !== changes.request) {
       const values = new Map<RegisterDescription, bigint>();
-      changes = { request: this.#add(new WriteBlockRequest(control, last.block, values)), values };
+      changes = { request: this.#add(new WriteBlockRequest(control, last, values)), values };
       this.#changes = changes;
     }
     changes.values.set(register, value);

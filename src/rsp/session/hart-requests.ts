@@ -95,6 +95,12 @@ export type Resume =
 /** The hart id that means "any", for stubs without harts. */
 export const ANY_HART = '0';
 
+/** The registers of a hart; undefined: of one that is not named. */
+export interface HartBlock {
+  readonly hart: string | undefined;
+  readonly block: RegisterBlock;
+}
+
 /** A resume as packets. A plain Hc is answered before it; vCont needs none. */
 interface ResumePackets {
   readonly before: readonly Request<unknown>[];
@@ -105,8 +111,10 @@ interface ResumePackets {
 export class HartRequests {
   /** What Hg has selected; undefined when not known. */
   selected: string | undefined;
+  /** Its answer is to come: until then nobody relies on it. */
+  #selecting: SelectRequest | undefined;
   /** The last answer to `g`, from which `G` can be built: only for this hart, only at this stop. */
-  lastBlock: { readonly hart: string | undefined; readonly block: RegisterBlock } | undefined;
+  lastBlock: HartBlock | undefined;
   readonly #link: Link;
   /** Sends batches: the link, or a queue before it if the stub needs that. */
   #sender: Pick<Link, 'send' | 'sendByte'>;
@@ -138,15 +146,25 @@ export class HartRequests {
     resume?: ResumePackets,
   ): void {
     let all = requests;
-    if (hart !== undefined && hart !== ANY_HART && hart !== this.selected && requests.length > 0) {
-      const select = new SelectRequest(packets.selectHart(hart), () => {
-        this.selected = undefined;
+    const isSelected = hart === this.selected && this.#selecting === undefined;
+    if (hart !== undefined && hart !== ANY_HART && !isSelected && requests.length > 0) {
+      const select = new SelectRequest(packets.selectHart(hart), (isDone) => {
+        if (this.#selecting === select) this.#selecting = undefined;
+        if (!isDone) this.selected = undefined;
       });
       this.selected = hart;
+      this.#selecting = select;
       all = [select, ...requests];
     }
-    if (resume === undefined) this.#sender.send(all, done);
-    else this.#sender.send(resume.before.length === 0 ? all : [...all, ...resume.before], done, resume.resume);
+    const ended = (error: RsptraceError | undefined): void => {
+      if (error !== undefined && all !== requests) {
+        this.selected = undefined;
+        this.#selecting = undefined;
+      }
+      done(error);
+    };
+    if (resume === undefined) this.#sender.send(all, ended);
+    else this.#sender.send(resume.before.length === 0 ? all : [...all, ...resume.before], ended, resume.resume);
   }
 
   interrupt(): void {
@@ -178,7 +196,7 @@ export class HartRequests {
       if (signal === undefined) return { before: [], resume: packets.run([all]) };
       return { before: [], resume: packets.run(stopped === undefined ? [verb] : [`${verb}:${stopped}`, all]) };
     }
-    const before = hart === undefined ? [] : [new SelectRequest(packets.selectHartToRun(hart), () => {})];
+    const before = hart === undefined ? [] : [new SelectRequest(packets.selectHartToRun(hart))];
     return { before, resume: packets.runPlain(verb) };
   }
 }

@@ -192,16 +192,16 @@ export function parseOffsets(said: string): SectionOffsets | undefined {
 
 /** Selects a hart. If that fails, the answers behind it would refer to another hart. */
 export class SelectRequest extends OkRequest {
-  readonly #failed: () => void;
+  readonly #answered: (isDone: boolean) => void;
 
-  constructor(packet: string, failed: () => void) {
+  constructor(packet: string, answered: (isDone: boolean) => void = () => {}) {
     super(packet);
-    this.#failed = failed;
+    this.#answered = answered;
   }
 
   override accept(bytes: Uint8Array, start: number, end: number): boolean {
     super.accept(bytes, start, end);
-    if (!this.value) this.#failed();
+    this.#answered(this.value);
     return this.value;
   }
 }

@@ -141,10 +141,24 @@ export class RunControl implements LinkEvents {
       return undefined;
     }
     const waiting = this.#wait();
+    const before = this.state;
     this.state = { kind: 'running' };
     if (resume.hart === undefined) this.#runsOn();
-    this.requests.send(hart ?? stopped, requests, done, this.requests.packetsFor(resume, stopped));
+    const ended = (error: RsptraceError | undefined): void => {
+      if (error !== undefined && this.#waiting === waiting && !this.link.isResumed) this.#staysAt(before, error);
+      done(error);
+    };
+    this.requests.send(hart ?? stopped, requests, ended, this.requests.packetsFor(resume, stopped));
     return waiting.promise;
+  }
+
+  /** An answer before the resume was lost, and the resume was not sent. */
+  #staysAt(before: SessionState, error: RsptraceError): void {
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    this.interrupts.runEnded();
+    this.state = before;
+    waiting?.reject(error);
   }
 
   /** Asks the target to stop; the promise of the stop. */

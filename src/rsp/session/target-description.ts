@@ -60,11 +60,13 @@ export class TargetDescription {
     let offset = 0;
     let last = -1;
     for (const spec of [...specs].sort((a, b) => a.number - b.number)) {
-      if (spec.number === last || registers.has(spec.name)) continue;
+      if (spec.number === last) continue;
       last = spec.number;
       const at = spec.offset ?? offset;
       const size = spec.bits >> 3;
       if (spec.offset === undefined) offset += size;
+      // It has its place in g, too.
+      if (registers.has(spec.name)) continue;
       registers.set(spec.name, {
         name: spec.name,
         number: spec.number,

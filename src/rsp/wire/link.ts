@@ -72,6 +72,11 @@ export class Link implements PacketSink {
     return this.#outstanding.isEmpty && this.#resync.search === undefined;
   }
 
+  /** A resume was sent, and no stop has come. */
+  get isResumed(): boolean {
+    return this.#outstanding.resumed !== undefined;
+  }
+
   get #acks(): Acks {
     return this.#out.acks;
   }
@@ -126,9 +131,7 @@ export class Link implements PacketSink {
     this.#out.bytes([byte]);
   }
 
-  /**
-   * All outstanding requests fail with `error`. The target is probably stopped: if it answers nothing, the link ends.
-   */
+  /** All outstanding requests fail with `error`. If the target answers nothing, although it stands, the link ends. */
   recover(error: RsptraceError): void {
     if (this.#state === 'dead') return;
     this.#outstanding.resumed = undefined;

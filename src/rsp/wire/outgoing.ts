@@ -1,4 +1,5 @@
 import type { Logger } from '../../base/logger.js';
+import { packets } from '../session/packets.js';
 import type { Request } from '../session/request.js';
 import { Acks } from './acks.js';
 import { PacketWriter } from './framing.js';
@@ -21,7 +22,9 @@ export function onlyPacket(requests: readonly Request<unknown>[], resume: string
   if (resume !== undefined)
     return requests.length === 0 ? { packet: resume, afterSilence: false, whenRejected: true } : undefined;
   const packet = requests.length === 1 ? requests[0]?.packet : undefined;
-  return packet === undefined ? undefined : { packet, afterSilence: true, whenRejected: !/^D(;|$)/.test(packet) };
+  if (packet === undefined) return undefined;
+  // A second qsThreadInfo goes on in the list: harts would be missing.
+  return { packet, afterSilence: packet !== packets.moreThreads, whenRejected: !/^D(;|$)/.test(packet) };
 }
 
 /** Outgoing bytes: packets of one write, with the acknowledgements that go with them. */
