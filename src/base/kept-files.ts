@@ -6,8 +6,10 @@
 // two processes do not meet.
 import { createHash, randomBytes } from 'node:crypto';
 import {
+  closeSync,
   existsSync,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -20,6 +22,7 @@ import { homedir, hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { messageOf } from './errors.js';
+import { readFully } from './file-bytes.js';
 
 /** Changes with the format. */
 const MAGIC = Buffer.from('rsptrace kept 1\n');
@@ -94,13 +97,35 @@ function removeOldest(folder: string): void {
     const path = join(folder, name);
     // Another process may have removed it meanwhile.
     const stat = statSync(path, { throwIfNoEntry: false });
-    return stat === undefined ? [] : [{ path, size: stat.size, mtimeMs: stat.mtimeMs }];
+    return stat?.isFile() ? [{ path, size: stat.size, mtimeMs: stat.mtimeMs }] : [];
   });
-  let rest = files.reduce((sum, { size }) => sum + size, 0) - MOST_KEPT;
-  for (const { path, size } of files.sort((a, b) => a.mtimeMs - b.mtimeMs)) {
+  if (sizeOf(files) <= MOST_KEPT) return;
+  // A folder that RSPTRACE_CACHE names may have files of others.
+  const own = files.filter(({ path }) => isKept(path));
+  let rest = sizeOf(own) - MOST_KEPT;
+  for (const { path, size } of own.sort((a, b) => a.mtimeMs - b.mtimeMs)) {
     if (rest <= 0) return;
     rmSync(path, { force: true });
     rest -= size;
+  }
+}
+
+function sizeOf(files: readonly { readonly size: number }[]): number {
+  return files.reduce((sum, { size }) => sum + size, 0);
+}
+
+/** Whether it begins as ours do. */
+function isKept(path: string): boolean {
+  const magic = Buffer.alloc(MAGIC.length);
+  try {
+    const fd = openSync(path, 'r');
+    try {
+      return readFully(fd, magic, 0) && magic.equals(MAGIC);
+    } finally {
+      closeSync(fd);
+    }
+  } catch {
+    return false;
   }
 }
 

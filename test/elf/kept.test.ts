@@ -1,6 +1,6 @@
 // What passes over debug info have found is kept for the next time. Expected values come from a reading that keeps
 // nothing; whether a pass took place, from the work that the budget counts.
-import { readdirSync, readFileSync, statSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, statSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { findFutures } from '../../src/async/futures/index.js';
@@ -72,12 +72,20 @@ t.test('more than 500 MB are not kept: what was used last stays', async (t) => {
   });
   process.env.RSPTRACE_CACHE = folder;
   await read();
-  const old = join(folder, 'old');
-  writeFileSync(old, '');
-  truncateSync(old, 501e6);
-  utimesSync(old, 1, 1);
+  const [old, foreign] = ['old', 'trace'].map((name) => join(folder, name)) as [string, string];
+  const begin = readFileSync(files()[0] as string).subarray(0, 100);
+  for (const [file, content] of [
+    [old, begin],
+    [foreign, 'of somebody else'],
+  ] as const) {
+    writeFileSync(file, content);
+    truncateSync(file, 501e6);
+    utimesSync(file, 1, 1);
+  }
   for (const file of files()) if (file.endsWith('-names')) writeFileSync(file, '');
   await read();
+  t.equal(statSync(foreign).size, 501e6, 'what others have in the folder stays');
+  rmSync(foreign);
   t.same(
     files()
       .map((file) => file.replace(/.*-/, ''))
