@@ -1,12 +1,13 @@
 // Instructions whose own addresses a table of the program has, because something acts on them where they lie.
 //
 //   __ex_table           Linux, include/asm-generic/extable.h, arch/*/include/asm/extable.h: int insn, fixup, data, each
-//                        a distance from itself; before 5.16 on RISC-V two addresses
+//                        a distance from itself; before 5.16 no data on AArch64, and two addresses on RISC-V
 //   __jump_table         Linux, include/linux/jump_label.h: int code, target, each a distance from itself; long key
 //   .static_call_sites   Linux, include/linux/static_call_types.h: int addr, key, each a distance from itself
 //   __rseq_cs            include/uapi/linux/rseq.h: u32 version, flags; u64 start_ip, post_commit_offset, abort_ip
 //
-// Linux' tables lie between two symbols; a section of the name is taken where these are missing.
+// Linux' tables lie between two symbols; a section of the name is taken where these are missing. How wide their entries
+// are differs, so every word that leads into code counts. So do those where a fault goes on, and where a key leads.
 import { type Addr, addOffset } from '../base/addr.js';
 import { firstWhere } from '../base/search.js';
 import type { CodeAddress } from './code-address.js';
@@ -22,7 +23,6 @@ interface KnownRange {
 interface Table {
   readonly section: string;
   readonly symbols: readonly [first: string, end: string];
-  readonly entry: number;
   /** Bytes at each address that belong to it. */
   readonly bytes: number;
   readonly why: string;
@@ -30,15 +30,15 @@ interface Table {
 
 const tables: readonly Table[] = [
   {
-    ...{ section: '__ex_table', symbols: ['__start___ex_table', '__stop___ex_table'], entry: 12, bytes: 1 },
+    ...{ section: '__ex_table', symbols: ['__start___ex_table', '__stop___ex_table'], bytes: 1 },
     why: "the kernel's table of exceptions has the address of an instruction",
   },
   {
-    ...{ section: '__jump_table', symbols: ['__start___jump_table', '__stop___jump_table'], entry: 16, bytes: 4 },
+    ...{ section: '__jump_table', symbols: ['__start___jump_table', '__stop___jump_table'], bytes: 4 },
     why: 'the kernel itself rewrites an instruction (a static key)',
   },
   {
-    ...{ section: '.static_call_sites', symbols: ['__start_static_call_sites', '__stop_static_call_sites'], entry: 8 },
+    ...{ section: '.static_call_sites', symbols: ['__start_static_call_sites', '__stop_static_call_sites'] },
     ...{ bytes: 5, why: 'the kernel itself rewrites an instruction (a static call)' },
   },
 ];
@@ -70,7 +70,7 @@ export class KnownCode {
 
 function entriesOf(
   elf: ElfFile,
-  { section, symbols, entry, bytes: length, why }: Table,
+  { section, symbols, bytes: length, why }: Table,
   isCode: (address: CodeAddress) => boolean,
 ): KnownRange[] {
   const where = between(elf, symbols) ?? elf.sections.find(({ name, size }) => name === section && size > 0);
@@ -79,15 +79,13 @@ function entriesOf(
   elf.budget.spend(bytes.length, section);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const start = elf.codes.toCode(where.address);
-  const relative = places(view, entry, (at) => start + at + view.getInt32(at, true));
-  const absolute = (): CodeAddress[] =>
-    places(view, 16, (at) => elf.codes.ofFile(view.getUint32(at, true), view.getUint32(at + 4, true)));
-  const lows = relative.every(isCode) ? relative : absolute();
+  const lows: CodeAddress[] = [];
+  for (let at = 0; at + 4 <= view.byteLength; at += 4) {
+    lows.push(start + at + view.getInt32(at, true));
+    if (at % 8 === 0 && at + 8 <= view.byteLength)
+      lows.push(elf.codes.ofFile(view.getUint32(at, true), view.getUint32(at + 4, true)));
+  }
   return lows.filter(isCode).map((low) => ({ low, high: low + length, why }));
-}
-
-function places(view: DataView, entry: number, at: (offset: number) => CodeAddress): CodeAddress[] {
-  return Array.from({ length: Math.floor(view.byteLength / entry) }, (_, index) => at(index * entry));
 }
 
 function between(
