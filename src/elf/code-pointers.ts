@@ -10,11 +10,11 @@ import type { CodeAddress } from './code-address.js';
 import { ET, SHF } from './constants.js';
 import type { ElfFile } from './elf.js';
 import type { ElfSection } from './headers.js';
+import { packedPlaces, SHT_RELR } from './loaded-image.js';
 
 const PT_LOAD = 1;
 const PF_X = 1;
 const SHT_RELA = 4;
-const SHT_RELR = 19;
 const ENTRY = 24;
 
 /** Calls `found` with each. */
@@ -52,29 +52,12 @@ function addends(elf: ElfFile, section: ElfSection, found: (address: CodeAddress
   }
 }
 
-/** A word with bit 0 clear is a place; one with it set has a bit for each of the 63 places behind. */
 function packed(elf: ElfFile, section: ElfSection, found: (address: CodeAddress) => void): void {
-  const view = viewOf(elf.rawSection(section));
-  elf.budget.spend(view.byteLength, section.name);
-  let next = 0;
-  const place = (at: CodeAddress): void => {
-    const bytes = elf.bytesAt(elf.codes.fromCode(at), 8);
-    if (!bytes) return;
+  for (const place of packedPlaces(elf, section)) {
+    const bytes = elf.bytesAt(elf.codes.fromCode(place), 8);
+    if (!bytes) continue;
     const word = viewOf(bytes);
-    found(elf.codes.ofFile(word.getUint32(0, true), word.getUint32(4, true)));
-  };
-  for (let at = 0; at + 8 <= view.byteLength; at += 8) {
-    const [low, high] = [view.getUint32(at, true), view.getUint32(at + 4, true)];
-    if ((low & 1) === 0) {
-      const start = elf.codes.ofFile(low, high);
-      if (Number.isNaN(start)) return;
-      place(start);
-      next = start + 8;
-      continue;
-    }
-    for (let bit = 1; bit < 64; bit++)
-      if ((((bit < 32 ? low : high) >>> (bit & 31)) & 1) === 1) place(next + 8 * (bit - 1));
-    next += 8 * 63;
+    found(elf.codes.ofMemory(word.getUint32(0, true), word.getUint32(4, true)));
   }
 }
 

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import t from 'tap';
 import { addOffset, addr } from '../../src/base/addr.js';
 import { CallFrames, DebugInfo, rangesOf, staticAddress } from '../../src/dwarf/index.js';
-import { ElfFile } from '../../src/elf/index.js';
+import { codePointers, ElfFile } from '../../src/elf/index.js';
 import { variablesAt } from '../../src/values/index.js';
 import { addressesNamed } from '../support/addresses-named.js';
 import { compileC, symbolOf } from '../support/native.js';
@@ -31,6 +31,7 @@ for (const flags of [
   ['-gdwarf-4'],
   ['-gdwarf-5', '-O2'],
   ['-gdwarf-5', '-fno-asynchronous-unwind-tables'],
+  ['-gdwarf-5', '-Wl,-z,pack-relative-relocs'],
 ]) {
   t.test(flags.join(' '), async (t) => {
     const program = compileC(t, SOURCE, ['-pie', '-fPIE', ...flags]);
@@ -70,6 +71,12 @@ for (const flags of [
         [words.getBigUint64(0, true), words.getBigUint64(8, true)],
         [at('twice'), at('thrice')],
         'relocated pointers',
+      );
+      const kept = new Set<number>();
+      codePointers(elf, (code) => kept.add(code));
+      t.same(
+        ['twice', 'thrice'].map((name) => kept.has(elf.codes.toCode(at(name)))),
+        [true, true],
       );
       // Cut through the middle of both.
       const cut = elf.bytesAt(addr(at('table') + 3n), 10) ?? new Uint8Array(0);
