@@ -118,9 +118,7 @@ export class SectionTable {
     const legacy = name.startsWith('.debug_') ? `.z${name.slice(1)}` : undefined;
     const header = this.#byName.get(name) ?? (legacy === undefined ? undefined : this.#byName.get(legacy));
     if (header === undefined) return undefined;
-    // A .dwo file has a section of the same name for each type unit (COMDAT groups): they are one, in their order.
-    const named = name.endsWith('.dwo') ? this.all.filter((section) => section.name === header.name) : [header];
-    const pieces = named.filter(({ type }) => type !== SHT.NOBITS);
+    const pieces = this.#alike(header).filter(({ type }) => type !== SHT.NOBITS);
     const [first, ...more] = pieces;
     if (first === undefined) return undefined;
     const isLegacy = first.name === legacy;
@@ -130,11 +128,17 @@ export class SectionTable {
     return bytes;
   }
 
+  /** Object and .dwo files have a section of one name for each type unit (COMDAT groups): they are one, in their order. */
+  #alike(header: ElfSection): readonly ElfSection[] {
+    const isOfUnits = /\.dwo$|^\.z?debug_(?:info|types)$/.test(header.name);
+    return isOfUnits ? this.all.filter(({ name }) => name === header.name) : [header];
+  }
+
   /** See {@link ElfFile.sectionInPart}. */
   inPart(name: string): BytesInPart | undefined {
     const header = this.#byName.get(name);
     const isPlain = header && header.type !== SHT.NOBITS && (header.flags & SHF_COMPRESSED) === 0;
-    if (isPlain && !name.endsWith('.dwo')) return this.#file.part(name, header.offset, header.size);
+    if (isPlain && this.#alike(header).length === 1) return this.#file.part(name, header.offset, header.size);
     const bytes = this.content(name);
     return bytes && wholly(bytes);
   }

@@ -42,6 +42,19 @@ function objectOf(folder: string, prefix: string, flags: readonly string[]): str
   return object;
 }
 
+t.test('a section for each type unit', async (t) => {
+  for (const version of ['4', '5']) {
+    const object = objectOf(scratchFolder(t), '', [`-gdwarf-${version}`, '-fdebug-types-section']);
+    const debug = DebugInfo.load(await ElfFile.open(object));
+    const found = [debug.functionsNamed('thrice'), debug.variablesNamed('table'), debug.typesNamed('ops')];
+    t.same(
+      found.map(({ length }) => length),
+      [1, 1, 1],
+      version,
+    );
+  }
+});
+
 /** The object as a linker links it, with its sections at these addresses. Its strings stay as they are, in their order. */
 function linkedAt(object: string, prefix: string, elf: ElfFile): string {
   const [plain, script, linked] = [`${object}.plain`, `${object}.ld`, `${object}.linked`];
