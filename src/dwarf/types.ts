@@ -90,13 +90,12 @@ export function dimensionsOf(array: Die): (number | undefined)[] {
   const dimensions: (number | undefined)[] = [];
   for (const child of array.children()) {
     if (child.tag !== DW_TAG.subrange_type) continue;
-    const upper = child.big(DW_AT.upper_bound);
-    const count =
-      child.number(DW_AT.count) ??
-      (upper === undefined || upper === 0xffff_ffff_ffff_ffffn
-        ? undefined
-        : Number(upper) - (child.number(DW_AT.lower_bound) ?? 0) + 1);
-    dimensions.push(count);
+    // Of an array whose length varies it is an expression, or another entry: no number.
+    const upper = child.number(DW_AT.upper_bound);
+    const isOpen = upper === undefined || upper === 2 ** 64;
+    dimensions.push(
+      child.number(DW_AT.count) ?? (isOpen ? undefined : upper - (child.number(DW_AT.lower_bound) ?? 0) + 1),
+    );
   }
   return dimensions;
 }
@@ -113,10 +112,11 @@ export function typeName(type: Die | undefined, depth = 0): string {
     case DW_TAG.reference_type:
     case DW_TAG.rvalue_reference_type:
       return `&${inner()}`;
-    case DW_TAG.array_type: {
-      const count = elementCount(type);
-      return count === undefined ? `[${inner()}]` : `[${inner()}; ${count}]`;
-    }
+    case DW_TAG.array_type:
+      return dimensionsOf(type).reduceRight<string>(
+        (element, count) => (count === undefined ? `[${element}]` : `[${element}; ${count}]`),
+        inner(),
+      );
     case DW_TAG.const_type:
       return `const ${inner()}`;
     case DW_TAG.volatile_type:

@@ -8,7 +8,7 @@
 
 import { type Die, genericsOf, pathOf, sizeOf, stripGenerics } from '../dwarf/index.js';
 import type { Shapes } from './program-shapes.js';
-import type { FieldShape, Shape, SharedView, View } from './shape.js';
+import { type FieldShape, type Shape, type SharedView, traitsOf, type View } from './shape.js';
 
 const MAX_NESTING = 12;
 
@@ -149,7 +149,7 @@ function sharedView(name: SharedView['name'], die: Die, ptr: FieldShape | undefi
   }
   const argument = /<(.*)/s.exec(die.name ?? '')?.[1] ?? '';
   if (found.second.name === 'vtable') {
-    const trait = /^dyn (.*?)(?:, alloc::alloc::Global>|>$)/s.exec(argument)?.[1];
+    const trait = traitsOf(argument);
     return trait === undefined ? undefined : { ...base, target: { kind: 'dyn', vtable: found.second.offset, trait } };
   }
   const text = /^str\b/.test(argument);
@@ -166,10 +166,14 @@ interface FoundPointer {
   readonly second: { readonly name: 'length' | 'vtable'; readonly offset: number } | undefined;
 }
 
-/** The one pointer in a struct of structs, apart from members of size 0, capacities and allocators. */
-function pointerIn(field: FieldShape | undefined, nesting = 0): FoundPointer | undefined {
+/**
+ * The one pointer in a struct of structs, apart from members of size 0, capacities and allocators. `without`: structs that
+ * were found to have none, and those around, which a damaged type may hold again.
+ */
+function pointerIn(field: FieldShape | undefined, nesting = 0, without = new Set<Shape>()): FoundPointer | undefined {
   if (field === undefined || nesting > MAX_NESTING) return undefined;
   const shape = field.type();
+  if (without.has(shape)) return undefined;
   if (shape.kind === 'pointer') return { offset: field.offset, target: shape.target, second: undefined };
   if (shape.kind !== 'struct') return undefined;
   const data = shape.fields.find((f) => f.name === 'data_ptr' || (f.name === 'pointer' && shape.fields.length === 2));
@@ -185,13 +189,15 @@ function pointerIn(field: FieldShape | undefined, nesting = 0): FoundPointer | u
     };
   }
   let found: FoundPointer | undefined;
+  without.add(shape);
   for (const inner of shape.fields) {
     if (inner.name === 'alloc' || inner.name === 'cap' || inner.type().size === 0) continue;
-    const one = pointerIn({ ...inner, offset: field.offset + inner.offset }, nesting + 1);
+    const one = pointerIn({ ...inner, offset: field.offset + inner.offset }, nesting + 1, without);
     if (one === undefined) continue;
     if (found !== undefined) return undefined;
     found = one;
   }
+  if (found !== undefined) without.delete(shape);
   return found;
 }
 

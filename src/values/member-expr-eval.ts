@@ -153,7 +153,7 @@ class Evaluator {
   }
 
   /** The value of an integer, enum, char, bool or pointer. */
-  #integer({ shape, place }: Operand, what: string): bigint {
+  #integer({ shape, place }: Operand, what: string, steps = 0): bigint {
     switch (shape.kind) {
       case 'integer':
       case 'enumeration':
@@ -169,9 +169,8 @@ class Evaluator {
       case 'struct':
       case 'union': {
         const view = shape.view();
-        if (view?.kind === 'through') {
-          return this.#integer({ shape: view.type(), place: place.inside(view.offset) }, what);
-        }
+        if (view?.kind === 'through' && steps < MAX_STEPS)
+          return this.#integer({ shape: view.type(), place: place.inside(view.offset) }, what, steps + 1);
         if (view?.kind === 'shared') return this.#reads.word(place.inside(view.pointer), what, 'value', 0n);
       }
     }
@@ -277,6 +276,7 @@ class Evaluator {
     const shape = field.type();
     if (field.bits === undefined) return { shape, place: place.inside(field.offset), isUnsure };
     const { offset, size } = field.bits;
+    if (!(size > 0 && size <= 64)) throw typeError(`${field.name} is said to have ${size} bits`);
     const length = Math.ceil((offset + size) / 8);
     const bytes = this.#reads.bytes(place.inside(field.offset), length, field.name, 'value', 0n);
     const bits = (littleEndian(bytes) >> BigInt(offset)) & ((1n << BigInt(size)) - 1n);

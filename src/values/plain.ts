@@ -80,5 +80,5 @@ export function plainValue(value: Value): PlainValue {
 
 /** By the type's name, Rust's or C's, since a value does not keep its size. */
 function isWide(type: string): boolean {
-  return !/^(?:[iu](?:8|16|32)|(?:un)?signed (?:int|short|char)|int|short|char)$/.test(type);
+  return !/^(?:[iu](?:8|16|32)|(?:un)?signed (?:int|short|char)|int|short(?: unsigned)?(?: int)?|char)$/.test(type);
 }

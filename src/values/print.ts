@@ -125,8 +125,9 @@ function pointerText(address: Addr, dyn?: PointerValue['dyn'], symbol?: string):
   return `dyn ${lastOf(dyn.trait)}(${hex(address)}: ${concrete})`;
 }
 
-/** `core::future::future::Future<Output=u64>` is `Future<Output=u64>`. */
-function lastOf(path: string): string {
+/** `core::future::future::Future<Output=u64> + core::marker::Send` is `Future<Output=u64>`. */
+function lastOf(traits: string): string {
+  const path = traits.replace(/(?: \+ [\w:]+)+$/, '');
   const generic = path.indexOf('<');
   const end = generic < 0 ? path.length : generic;
   return path.slice(path.lastIndexOf('::', end) + (path.lastIndexOf('::', end) < 0 ? 1 : 2));

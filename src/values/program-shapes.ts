@@ -17,7 +17,7 @@ import {
   variantName,
 } from '../dwarf/index.js';
 import { viewOf } from './library-types.js';
-import type { FieldShape, Shape, ShapeKind, VariantShape } from './shape.js';
+import { type FieldShape, type Shape, type ShapeKind, traitsOf, type VariantShape } from './shape.js';
 import type { PointerStyle } from './value.js';
 
 const MAX_ALIASES = 32;
@@ -60,6 +60,7 @@ export class Shapes {
   }
 
   #kind(die: Die, name: string, size: number | undefined): ShapeKind {
+    if (SCALARS.has(die.tag) && size !== undefined && size > WIDEST) return OPAQUE;
     switch (die.tag) {
       case DW_TAG.base_type:
         return baseKind(die, size);
@@ -103,7 +104,8 @@ export class Shapes {
     if (fat !== undefined) return fat;
     const short = shortName(die, name);
     const kind = die.tag === DW_TAG.union_type ? 'union' : 'struct';
-    const view = once(() => viewOf(this, die, fields));
+    // A damaged type may hold itself: where it is asked for meanwhile, it has none.
+    const view = once(() => viewOf(this, die, fields), undefined);
     return { kind, short, fields, view };
   }
 
@@ -135,6 +137,13 @@ export class Shapes {
 
 const UNIT: Shape = { kind: 'unit', name: '()', size: 0, die: undefined };
 const OPAQUE: ShapeKind = { kind: 'opaque' };
+
+/** Numbers, of which no compiler makes wider ones. */
+const SCALARS: ReadonlySet<number> = new Set([
+  ...[DW_TAG.base_type, DW_TAG.enumeration_type],
+  ...[DW_TAG.pointer_type, DW_TAG.reference_type, DW_TAG.rvalue_reference_type],
+]);
+const WIDEST = 16;
 
 /** A size or count within the limits of this program. */
 function usable(size: number | undefined): number | undefined {
@@ -215,22 +224,10 @@ function fatPointer(name: string, fields: readonly FieldShape[], shapes: () => S
   }
   const object = field('pointer');
   const vtable = field('vtable');
-  if (object === undefined || vtable === undefined || !pointee.startsWith('dyn ')) return undefined;
+  const trait = traitsOf(pointee);
+  if (object === undefined || vtable === undefined || trait === undefined) return undefined;
   if (object.type().size !== 8 || vtable.type().size !== 8) return undefined;
-  const trait = style === 'box' ? withoutAllocator(pointee) : pointee;
-  return { kind: 'dyn', style, fields, pointer: object.offset, vtable: vtable.offset, trait: trait.slice(4) };
-}
-
-/** `dyn Trait, alloc::alloc::Global>` without what follows the trait. */
-function withoutAllocator(text: string): string {
-  let depth = 0;
-  for (let i = 0; i < text.length; i++) {
-    const c = text[i];
-    if (c === '<' || c === '(' || c === '[') depth++;
-    else if (c === ')' || c === ']' || (c === '>' && text[i - 1] !== '-')) depth--;
-    if ((depth === 0 && c === ',') || depth < 0) return text.slice(0, i);
-  }
-  return text;
+  return { kind: 'dyn', style, fields, pointer: object.offset, vtable: vtable.offset, trait };
 }
 
 /** The name that Rust's Debug writes: the last part of the path, without generic arguments. Tuples have none. */
@@ -251,10 +248,14 @@ function coroutineName(die: Die): string | undefined {
   return place.join('::');
 }
 
-function once<T>(work: () => T): () => T {
-  let done: { readonly value: T } | undefined;
+/** `meanwhile`: what is given while it is worked out. */
+function once<T>(work: () => T, ...meanwhile: readonly T[]): () => T {
+  let done: readonly T[] = [];
   return () => {
-    done ??= { value: work() };
-    return done.value;
+    if (done.length === 0) {
+      done = meanwhile;
+      done = [work()];
+    }
+    return done[0] as T;
   };
 }

@@ -154,3 +154,20 @@ export interface SharedView {
     /** `vtable`: from the start of the pointer itself. */
     | { readonly kind: 'dyn'; readonly vtable: number; readonly trait: string };
 }
+
+/**
+ * The traits of a trait object, by what follows the `&` or the `Box<` of a pointer's name: rustc writes several in
+ * parentheses, `(dyn Trait + core::marker::Send), alloc::alloc::Global>`. Undefined for another type.
+ */
+export function traitsOf(pointee: string): string | undefined {
+  const whole = pointee.startsWith('(dyn ') ? pointee.slice(1) : pointee;
+  if (!whole.startsWith('dyn ')) return undefined;
+  let depth = 0;
+  for (let i = 0; i < whole.length; i++) {
+    const c = whole[i];
+    if (c === '<' || c === '(' || c === '[') depth++;
+    else if (c === ')' || c === ']' || (c === '>' && whole[i - 1] !== '-')) depth--;
+    if ((depth === 0 && c === ',') || depth < 0) return whole.slice('dyn '.length, i);
+  }
+  return whole.slice('dyn '.length);
+}

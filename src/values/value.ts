@@ -149,7 +149,8 @@ export function scalarValue(shape: Shape, bytes: Uint8Array): Value {
   }
 }
 
-const utf8 = new TextDecoder('utf-8');
+// A byte order mark at the begin of a string is a character of it.
+const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** UTF-8, of which there may be more than these bytes: `length` in all. */
 export function textValue(type: string, bytes: Uint8Array, length: number): Value {

@@ -8,7 +8,17 @@ import fc from 'fast-check';
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
 import type { MemoryReader } from '../../src/base/memory-reader.js';
-import { DebugInfo, type Die, DieCursor, DW_AT, DW_TAG, DW_FORM as F, layoutOf } from '../../src/dwarf/index.js';
+import {
+  DebugInfo,
+  type Die,
+  DieCursor,
+  DW_AT,
+  DW_TAG,
+  DW_FORM as F,
+  layoutOf,
+  sizeOf,
+  typeName,
+} from '../../src/dwarf/index.js';
 import { ElfFile } from '../../src/elf/index.js';
 import {
   describeType,
@@ -17,8 +27,10 @@ import {
   ObjectPlace,
   ProgramNames,
   parseMemberExpr,
+  plainValue,
   readValue,
   Shapes,
+  textValue,
   type Value,
   valueJson,
 } from '../../src/values/index.js';
@@ -91,7 +103,8 @@ typedef struct { struct flags f; enum kind k, n; int grid[2][3]; union either u;
   int (*call)(int); double d; _Bool yes; unsigned char raw[3]; } outer_t;
 outer_t object = { { 5, 100, -3, 0x123456789aul, 2, 'x', -7 }, SOME, NEG, { { 1, 2, 3 }, { 4, 5, 6 } }, { 0x44434241 },
   "hello", 0, 0, 1.5, 1, { 1, 2, 3 } };
-int main(void) { return object.f.a; }
+int varied(int n) { volatile int those[n]; those[0] = n; return those[0]; }
+int main(int count, char **args) { return varied(count) + object.f.a; }
 `;
 
 t.test('what gcc writes of bit-fields, unions and arrays', async (t) => {
@@ -139,6 +152,13 @@ t.test('what gcc writes of bit-fields, unions and arrays', async (t) => {
     t.equal(await said('object.name'), '"hello"');
     t.equal(await said('object.raw'), '[1, 2, 3]');
     t.equal(await said('object.grid'), '[[1, 2, 3], [4, 5, 6]]');
+    const arrays = typesOf(debug).filter(({ tag }) => tag === DW_TAG.array_type);
+    t.match(gdb('whatis object.grid'), 'int [2][3]');
+    t.ok(arrays.some((one) => typeName(one) === '[[int; 3]; 2]'));
+    const varied = arrays.find((one) => typeName(one).includes('volatile'));
+    t.same([varied && typeName(varied), varied && sizeOf(varied)], ['[volatile int]', undefined]);
+    const { shape, place } = await evaluateMemberExpr(parseMemberExpr('object.f'), { shapes, names, memory });
+    t.match(plainValue(await readValue(shapes, memory, shape, place)), { b: 100, d: 78187493530n, last: -7 });
     t.equal(await said('*(&object.f as *const flags)'), await said('object.f'));
     t.match(
       await said('object'),
@@ -177,6 +197,7 @@ t.test('discriminant lists, bytes that are no value', async (t) => {
         u8('i8', 'i8', 1, 6),
         u8('bool', 'bool', 1, 2),
         u8('char', 'char', 4, 0x10),
+        u8('huge', 'u256', 32, 7),
         {
           tag: DW_TAG.enumeration_type,
           label: 'level',
@@ -249,7 +270,45 @@ t.test('discriminant lists, bytes that are no value', async (t) => {
   t.equal(await read('char', 0x41, 0, 0, 0), "'A'");
   t.equal(await read('char', 0, 0xd8, 0, 0), '<invalid char: 0xd800>');
   t.equal(await read('i8', 0x80), '-128');
+  t.equal(formatValue(textValue('str', Buffer.from('\ufeffa'), 4)), '"\\u{feff}a"');
+  t.equal(await read('huge', ...new Array(32).fill(1)), `<u256: ${'01'.repeat(32)}>`);
   t.equal(await read('u8'), '<optimized out>');
+});
+
+t.test('library types that hold themselves, as only a damaged file has them', async (t) => {
+  const writer = new DwarfWriter();
+  const struct = (name: string, ...members: readonly (readonly [string, string])[]): DieSpec => ({
+    tag: DW_TAG.structure_type,
+    label: name,
+    attributes: [
+      [DW_AT.name, F.string, name],
+      [DW_AT.byte_size, F.data1, 24],
+    ],
+    children: members.map(([member, ref]) => ({
+      tag: DW_TAG.member,
+      attributes: [
+        [DW_AT.name, F.string, member],
+        [DW_AT.type, F.ref4, { ref }],
+      ],
+    })),
+  });
+  const module = (name: string, ...children: DieSpec[]): DieSpec => ({
+    tag: DW_TAG.namespace,
+    attributes: [[DW_AT.name, F.string, name]],
+    children,
+  });
+  const deep = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].map((name) => [name, 'Deep'] as const);
+  const children = [
+    module('alloc', module('string', struct('String', ['vec', 'String']))),
+    module('alloc', module('vec', struct('Vec', ['buf', 'Deep'], ['len', 'Deep']), struct('Deep', ...deep))),
+    module('std', module('sync', struct('Mutex', ['data', 'Mutex']))),
+  ];
+  writer.unit({ version: 4, root: { tag: DW_TAG.compile_unit, children } });
+  const shapes = new Shapes(debugOf(writer));
+  for (const name of ['String', 'Vec', 'Mutex']) {
+    const shape = shapes.of(shapes.debug.die(writer.labels.get(name) ?? -1));
+    t.same([shape.kind, 'view' in shape && shape.view()], ['struct', undefined], name);
+  }
 });
 
 /** All types of a program that take space. */

@@ -151,6 +151,15 @@ t.test('a program with the standard library', async (t) => {
   }
   t.match(formatValue(await value('ALL.0.function')), /^0x[0-9a-f]+ <_ZN6values6double17h/);
 
+  t.test('rustc writes several traits in parentheses', async (t) => {
+    const several = 'core::error::Error + core::marker::Send + core::marker::Sync';
+    const [boxed] = names.types(`alloc::boxed::Box<(dyn ${several}), alloc::alloc::Global>`);
+    const { place } = await evaluateMemberExpr(parseMemberExpr('ALL.0.dog'), { shapes, names, memory });
+    const found = await readValue(shapes, memory, shapes.of(boxed?.die), place, options);
+    t.equal(formatValue(found), 'Box<dyn Error>(Dog { age: 3 })');
+    t.match(found, { dyn: { trait: several, concrete: 'values::Dog' } });
+  });
+
   t.test('limits', async (t) => {
     const deep = formatValue(await value('ALL.0.deep'));
     t.equal(deep.match(/More/g)?.length, 16, 'a More and its Box are two of 32 levels');
