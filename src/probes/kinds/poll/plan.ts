@@ -78,13 +78,16 @@ function footprint(future: FutureType, boxes: boolean): Footprint {
     const known = seen.get(base) ?? new Set();
     if (known.has(at)) continue;
     seen.set(base, known.add(at));
-    const own = placesOf(at, base, boxes).filter(({ offset, size }) => (found.get(offset) ?? 0) < size);
-    const more = own.filter(({ offset }) => !found.has(offset)).length;
-    if (found.size + more > mostLoads || own.some(({ offset, size }) => offset + size > future.size)) {
+    // Many states have their box at the same place.
+    const own = new Map<number, number>();
+    for (const { offset, size } of placesOf(at, base, boxes))
+      if ((own.get(offset) ?? found.get(offset) ?? 0) < size) own.set(offset, size);
+    const more = [...own.keys()].filter((offset) => !found.has(offset)).length;
+    if (found.size + more > mostLoads || [...own].some(([offset, size]) => offset + size > future.size)) {
       unread++;
       continue;
     }
-    for (const { offset, size } of own) found.set(offset, size);
+    for (const [offset, size] of own) found.set(offset, size);
     for (const { awaitee } of at.states)
       if (awaitee?.future && !awaitee.box) inside.push({ future: awaitee.future, base: base + awaitee.offset });
   }

@@ -54,6 +54,19 @@ t.test('a chain that fits is read whole', (t) => {
   t.end();
 });
 
+t.test('what many states keep at one place is read once', (t) => {
+  const future = chainOf(1, true);
+  const [first, boxed] = future.states as [FutureState, FutureState];
+  const states = [first, ...Array.from({ length: 30 }, (_, i) => ({ ...boxed, value: 4 + i }))];
+  const plan = planOf({ ...future, states });
+  t.match(plan, { needsStop: undefined, partly: undefined });
+  t.strictSame(
+    plan.entryReads.flatMap(({ loads }) => loads.map(({ offset }) => offset)),
+    [0, 100, 108],
+  );
+  t.end();
+});
+
 t.test('a chain that is too long needs no stop: its outer states are right, the rest is unknown', (t) => {
   const future = chainOf(40);
   const plan = planOf(future);
