@@ -178,7 +178,7 @@ export class PollEvents {
     handOn(call, 'unknown');
     const { probe, isAround, self, root, emitted, began } = payload;
     this.#implied.over(placeOf(payload));
-    if (root.address === self) this.#roots.over(root);
+    if (isRoot(payload)) this.#roots.over(root);
     if (isAround) return;
     const { time } = this.#output;
     const of = { time, hart, thread, root, future: probe.ref, address: self, depth, begin: emitted, began };
