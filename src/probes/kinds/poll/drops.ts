@@ -121,7 +121,12 @@ export class DropTracer implements InstantKind {
         if (isSame) continue;
       }
       // A runtime drops a task by a function around the one that drops the Future itself.
-      if (!root && this.#tasks.get(inSpace(self, space))?.future === future) continue;
+      const place = inSpace(self, space);
+      if (!root && this.#tasks.get(place)?.future === future) {
+        // What lies there from now on is another one.
+        if (target.offset === 0 && !fn.when) this.#tasks.delete(place);
+        continue;
+      }
       // Of several types that share one function nothing says which one it is.
       if (!state || fn.when || target.offset > 0 || own.length > 1 || !allows(target.future)) continue;
       events.push({ root: this.#taskOf(self, { open, space }), future, address: self, state });
@@ -129,18 +134,19 @@ export class DropTracer implements InstantKind {
     return events;
   }
 
-  /** The task that a Future belongs to: one that is being dropped, or the one that drops it in its poll. */
+  /** The task that a Future belongs to: one in which it lies, or the one that drops it in its poll. */
   #taskOf(self: Addr, { open, space }: Around): RootRef | undefined {
-    const { address, future } = this.#last ?? {};
-    if (
-      address !== undefined &&
-      this.#last?.space === space &&
-      self >= address &&
-      self < address + BigInt(future?.size ?? 0)
-    )
-      return this.#last;
+    const holdsIt = ({ address, future: { size = 0 }, space: own }: RootRef): boolean =>
+      own === space && self >= address && self < address + BigInt(size);
     const [innermost] = open;
-    return innermost;
+    // The one that was dropped last comes behind those that run: its memory may be theirs now.
+    const all = this.#last ? [...open, this.#last] : [...open];
+    return all.find(holdsIt) ?? innermost;
+  }
+
+  forget(): void {
+    this.#tasks.clear();
+    this.#last = undefined;
   }
 }
 
