@@ -1,8 +1,10 @@
 import t from 'tap';
+import { addr } from '../../src/base/addr.js';
 import { DebugInfo } from '../../src/dwarf/index.js';
 import { ElfFile } from '../../src/elf/index.js';
-import { LockNames } from '../../src/probes/kinds/locks/lock-names.js';
+import { type KnownLock, LockNames } from '../../src/probes/kinds/locks/lock-names.js';
 import { lockRole } from '../../src/probes/kinds/locks/names.js';
+import { TakenLocks } from '../../src/probes/kinds/locks/taken-locks.js';
 import { pollsProgram } from '../support/native.js';
 
 t.test('functions of locks are known by their paths', async (t) => {
@@ -46,4 +48,34 @@ t.test('the lock inside of the semaphore of an async mutex is not that mutex', a
   const type = { name: 'tokio::loom::std::mutex::Mutex<tokio::sync::batch_semaphore::Waitlist>', size: undefined };
   const found = names.of(symbol.address, type, { name: 'lock', address: symbol.address });
   t.match(found?.names, ['orders::LEDGER.s.waiters', 'orders::LEDGER'], 'a glob may match both');
+});
+
+t.test('a lock on the heap is the same one, whichever of the types that begin there takes it', async (t) => {
+  const elf = { symbols: { at: () => undefined } } as unknown as ElfFile;
+  const names = new LockNames({ elf, debug: undefined, nextKey: () => 1 });
+  const as = (name: string) => names.of(addr(0x1000), { name, size: 16 }, { name: 'lock', address: addr(0x10) });
+  const [outer, inner] = [as('spin::Mutex<u8>'), as('spin::mutex::SpinMutex<u8>')];
+  t.equal(as('spin::Mutex<u8>'), outer, 'no further one is made');
+  t.equal(as('spin::mutex::SpinMutex<u8>'), inner);
+});
+
+t.test('a place inside of a lock belongs to the one that was taken last there', async (t) => {
+  const taken = new TakenLocks();
+  const lock = (name: string, size: number) => ({ ref: { name }, size }) as KnownLock;
+  const [small, large, huge] = [lock('small', 16), lock('large', 64), lock('huge', 1 << 20)];
+  const around = (place: bigint): string | undefined => taken.around(place)?.ref.name;
+  taken.take(0x10f0n, small);
+  t.same([0x10efn, 0x10f0n, 0x10ffn, 0x1100n].map(around), [undefined, 'small', 'small', undefined]);
+  taken.take(0x10e0n, large);
+  t.same([0x10e0n, 0x10f8n, 0x111fn, 0x1120n].map(around), ['large', 'large', 'large', undefined]);
+  taken.take(0x10f0n, small);
+  t.same([0x10f8n, 0x1100n].map(around), ['small', 'large'], 'the memory of the one may be that of the other now');
+  taken.take(0x10f0n, lock('more', 400));
+  t.same([0x10f8n, 0x127fn, 0x1280n].map(around), ['more', 'more', undefined], 'another type at its place');
+  taken.take(0x1000n, huge);
+  t.same([0x10f8n, 0x10_0fffn, 0x10_1000n].map(around), ['huge', 'huge', undefined]);
+  const other = (1n << 64n) | 0x10f8n;
+  t.equal(around(other), undefined, 'of another address space');
+  t.equal(taken.at(0x10e0n), large);
+  t.equal(taken.at(0x10e8n), undefined);
 });

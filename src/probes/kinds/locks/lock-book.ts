@@ -8,6 +8,7 @@ import { actingFunction } from '../poll/callers.js';
 import { type KnownLock, LockNames } from './lock-names.js';
 import { lockRole } from './names.js';
 import type { FoundLocks, LockType } from './resolve.js';
+import { TakenLocks } from './taken-locks.js';
 
 /** A call that takes a lock, as far as it says which. */
 interface Asked {
@@ -26,9 +27,7 @@ export class LockBook {
   readonly #sources: SourceFrames;
   readonly #wants: FoundLocks['wants'];
   readonly #wanted = new Map<KnownLock, boolean>();
-  readonly #taken = new Map<bigint, KnownLock>();
-  /** Locks by places inside of them. */
-  readonly #within = new AddressMap<KnownLock>();
+  readonly #taken = new TakenLocks();
   readonly #places = new Map<string, PlaceRef>();
   readonly #actors = [new AddressMap<StackEntry>(), new AddressMap<StackEntry>()] as const;
 
@@ -44,20 +43,14 @@ export class LockBook {
   take({ address, space, type, by, isPart }: Asked): KnownLock | undefined {
     const lock = this.#names.of(address, type, by, isPart);
     if (!lock || !madeOnce(this.#wanted, lock, () => this.#wants(lock.names))) return undefined;
-    const place = this.#placeOf(lock.address, space);
-    if (!this.#taken.has(place)) this.#within.clear();
-    this.#taken.set(place, lock);
+    this.#taken.take(this.#placeOf(lock.address, space), lock);
     return lock;
   }
 
   /** The lock that is released, if it was taken before. `isPart`: the address may lie inside of it. */
   released(address: Addr, space: number | undefined, isPart: boolean): KnownLock | undefined {
     const place = this.#placeOf(address, space);
-    const known = this.#taken.get(place) ?? (isPart ? this.#within.get(place) : undefined);
-    if (known || !isPart) return known;
-    const around = [...this.#taken.values()].findLast((lock) => holds(lock, address));
-    if (around) this.#within.set(place, around);
-    return around;
+    return this.#taken.at(place) ?? (isPart ? this.#taken.around(place) : undefined);
   }
 
   #placeOf(address: Addr, space: number | undefined): bigint {

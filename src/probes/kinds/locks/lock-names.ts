@@ -1,5 +1,6 @@
 import { type Addr, addOffset, hex } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
+import { addTo } from '../../../base/made-once.js';
 import { type DebugInfo, DW_AT, demangle, qualifiedName, staticAddress, stripGenerics } from '../../../dwarf/index.js';
 import type { ElfFile } from '../../../elf/index.js';
 import { type FunctionRef, lockRef } from '../../../trace/index.js';
@@ -45,7 +46,8 @@ export class LockNames {
   readonly #shapes: Shapes | undefined;
   readonly #nextKey: () => number;
   readonly #refs = new Map<string, FunctionRef>();
-  readonly #locks = new AddressMap<KnownLock>();
+  /** One of each type: a lock of another library's type lies at the beginning of what that one wraps. */
+  readonly #locks = new AddressMap<KnownLock[]>();
   readonly #statics = new AddressMap<Static>();
 
   constructor({ elf, debug, nextKey }: Pick<TracerContext, 'elf' | 'debug' | 'nextKey'>) {
@@ -60,10 +62,10 @@ export class LockNames {
    * Undefined if no lock of that type is there.
    */
   of(address: Addr, type: LockType | undefined, by: LockUser, isPart = false): KnownLock | undefined {
-    const known = this.#locks.get(address);
-    if (known && (type === undefined || known.type === type.name)) return known;
+    const known = this.#locks.get(address)?.findLast((one) => type === undefined || one.type === type.name);
+    if (known) return known;
     const made = this.#made(address, type, by, isPart);
-    if (made) this.#locks.set(address, made);
+    if (made) addTo(this.#locks, address, made);
     return made;
   }
 
