@@ -238,6 +238,7 @@ function summarize(run: Run, { ram, ended, missing, unread, clock, stoodMs, host
     tallies: boundTallies(
       tallies.filter((row) => row.calls > 0 || !leftOut.has(row.function.address)).map((row) => named(row, target)),
       choices,
+      { missing, tailLost },
     ),
     watches: connection.watches.all.map(watchRef),
     samples: tracers.sampler?.facts,

@@ -2,6 +2,7 @@ export { type Arc, Arcs, type Node } from './events/arcs.js';
 export { type AwaitPlace, waitText } from './events/await-place.js';
 export {
   extraStopsText,
+  LEFT_OUT_NOTE,
   leftOutText,
   lossTexts,
   namesBound,

@@ -6,7 +6,15 @@ import { addTo } from '../../base/made-once.js';
 import { nearestWords } from '../../base/search.js';
 import { type DebugInfo, type LineTable, scopeAt, type Unit } from '../../dwarf/index.js';
 import { textTable } from '../../text/index.js';
-import { Fold, type PlaceRef, type TableOptions, type TraceEvent, tableNotes } from '../../trace/index.js';
+import {
+  Fold,
+  LEFT_OUT_NOTE,
+  namesBound,
+  type PlaceRef,
+  type TableOptions,
+  type TraceEvent,
+  tableNotes,
+} from '../../trace/index.js';
 import { type PlacePatch, patchesInside, planInside } from '../inner-windows.js';
 import type { ReadPlan } from '../read-plan.js';
 import { type AnyProbe, type Found, neededDebugInfo, type Outcome, type ProbeKind, type ProbeText } from './kind.js';
@@ -191,25 +199,39 @@ class PlaceCounts extends Fold {
 interface LineRow {
   readonly place: PlaceRef;
   readonly hits: number;
+  /** There may have been more. */
+  readonly isBound: boolean;
 }
 
 /** One row per place, without those that were left out from the begin because they would have stopped the target. */
-function rowsOf({ places }: FoundLines, { hits }: PlaceCounts, { engines }: Outcome): LineRow[] {
+function rowsOf({ places }: FoundLines, { hits }: PlaceCounts, outcome: Outcome): LineRow[] {
+  const { engines } = outcome;
   const out = new Set(engines.flatMap(({ name, engine }) => (engine === 'none' ? [name] : [])));
+  const bound = namesBound(
+    // All places of a line have one subject.
+    engines.map((fact) => ({ ...fact, subject: fact.name })),
+    outcome,
+  );
   return places
-    .map((place) => ({ place, hits: hits[place.key] ?? 0 }))
+    .map((place) => ({ place, hits: hits[place.key] ?? 0, isBound: bound.has(nameOf(place)) }))
     .filter(({ place, hits }) => hits > 0 || !out.has(nameOf(place)));
 }
 
-function rowJson({ place: { name, address, by }, hits }: LineRow): object {
-  return { probe: name, file: by.file, line: by.line, function: by.function ?? null, address: hex(address), hits };
+function rowJson({ place: { name, address, by }, hits, isBound }: LineRow): object {
+  const where = { probe: name, file: by.file, line: by.line, function: by.function ?? null, address: hex(address) };
+  return { ...where, hits, ...(isBound ? { at_least: true } : {}) };
 }
 
 const SPLIT_NOTE = 'a line in several blocks has a row each: one pass may reach several of them, so they do not add up';
 
 function lineTable(rows: readonly LineRow[], options: TableOptions): string {
-  const cells = rows.map(({ place, hits }) => [String(hits), hex(place.address), place.name, place.by.function ?? '']);
+  const cells = rows.map(({ place, hits, isBound }) => [
+    `${isBound ? '>=' : ''}${hits}`,
+    hex(place.address),
+    place.name,
+    place.by.function ?? '',
+  ]);
   const table = textTable(['hits>', 'address', 'line/', 'function~'], cells, options);
   const isSplit = new Set(rows.map(({ place }) => nameOf(place))).size < rows.length;
-  return table + tableNotes([isSplit && SPLIT_NOTE], options);
+  return table + tableNotes([isSplit && SPLIT_NOTE, rows.some(({ isBound }) => isBound) && LEFT_OUT_NOTE], options);
 }

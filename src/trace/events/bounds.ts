@@ -15,8 +15,11 @@ export function namesLeftOut(probes: readonly ProbeFact[]): ReadonlySet<string> 
 }
 
 /** Those, and if records are missing, all that had no stop: which of these have lost some is not known. */
-export function namesBound(probes: readonly ProbeFact[], missing = 0): ReadonlySet<string> {
-  const lossy = missing > 0 ? probes.filter(({ engine }) => engine === 'target') : [];
+export function namesBound(
+  probes: readonly ProbeFact[],
+  { missing = 0, tailLost = false }: Partial<Pick<RecordingFacts, 'missing' | 'tailLost'>> = {},
+): ReadonlySet<string> {
+  const lossy = missing > 0 || tailLost ? probes.filter(({ engine }) => engine === 'target') : [];
   return new Set([...probesLeftOut(probes), ...lossy].map(subjectOf));
 }
 

@@ -67,7 +67,7 @@ export class Rows {
 
   /** `facts`: what of the trace says what the numbers are worth. */
   all(facts: TraceFacts | undefined, tickNs: number): ReportRow[] {
-    const leftOut = namesBound(facts?.probes ?? [], facts?.recording?.missing);
+    const leftOut = namesBound(facts?.probes ?? [], facts?.recording);
     const timesAtMost = facts?.recording?.timesAtMost === undefined ? undefined : Math.ceil(tickNs);
     const zeroAtMost = Math.ceil(tickNs) + (facts?.ownTime?.mostNs ?? 0);
     const boundOf = (key: Key, { name, instance, isInlined }: Row): ReportRow['bound'] => {

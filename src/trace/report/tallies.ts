@@ -1,7 +1,7 @@
 import { hex } from '../../base/addr.js';
 import { madeOnce } from '../../base/made-once.js';
 import { plural, textLines } from '../../text/index.js';
-import { LEFT_OUT_NOTE, namesLeftOut } from '../events/bounds.js';
+import { LEFT_OUT_NOTE, namesBound } from '../events/bounds.js';
 import type { FunctionRef, ProbeFact, RootRef } from '../events/events.js';
 import { compare } from '../events/summary.js';
 import { type TableOptions, tableNotes, textTable } from '../events/text-table.js';
@@ -10,7 +10,7 @@ import { type TableOptions, tableNotes, textTable } from '../events/text-table.j
 export interface TallyRow {
   readonly function: FunctionRef;
   readonly calls: number;
-  /** The numbers are of some of the calls only, because the probe was switched off on the way. */
+  /** The numbers are of some of the calls only: the probe was switched off on the way, or records may be lost. */
   readonly isBound?: boolean;
   /** By the size of an argument: below 0, 0, 1, 2-3, 4-7, ...; undefined if they were counted together. */
   readonly by: CountedBy | undefined;
@@ -29,9 +29,13 @@ interface CountedBy {
   readonly added?: { readonly as: 'sum' | 'avg'; readonly sum: bigint } | undefined;
 }
 
-/** The rows of a recording; those of probes that were switched off say so. */
-export function boundTallies(rows: readonly TallyRow[], probes: readonly ProbeFact[]): readonly TallyRow[] {
-  const leftOut = namesLeftOut(probes);
+/** The rows of a recording; those of probes that were switched off, or may have lost records, say so. */
+export function boundTallies(
+  rows: readonly TallyRow[],
+  probes: readonly ProbeFact[],
+  lost: Parameters<typeof namesBound>[1],
+): readonly TallyRow[] {
+  const leftOut = namesBound(probes, lost);
   const isBound = ({ name, instance }: FunctionRef): boolean => leftOut.has(name) || leftOut.has(instance);
   return rows.map((row) => (isBound(row.function) ? { ...row, isBound: true } : row));
 }
@@ -42,7 +46,7 @@ export function boundTallies(rows: readonly TallyRow[], probes: readonly ProbeFa
  */
 export function countTable(rows: readonly TallyRow[], options: TableOptions): string {
   const counted = rows.filter(({ by }) => by === undefined);
-  const called = counted.filter(({ calls }) => calls > 0);
+  const called = counted.filter(({ calls, isBound }) => calls > 0 || isBound);
   const missed = counted.length - called.length;
   const note = missed === 0 ? '' : `${missed} ${missed === 1 ? 'function was' : 'functions were'} not called\n`;
   if (called.length === 0) return note;
@@ -142,7 +146,7 @@ export function histogramTexts(rows: readonly TallyRow[]): string[] {
 function histogramText({ calls, isBound, by, group }: TallyRow, name: string): string {
   if (!by) return '';
   const first = by.counts.findIndex((count) => count > 0);
-  if (first < 0) return textLines([`${name}, ${by.argument}: not called`]);
+  if (first < 0) return textLines([`${name}, ${by.argument}: ${isBound ? 'at least 0 calls' : 'not called'}`]);
   const last = by.counts.findLastIndex((count) => count > 0);
   const seen = by.counts.slice(first, last + 1);
   const most = Math.max(...seen);

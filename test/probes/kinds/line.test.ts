@@ -5,12 +5,14 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { architectureOf } from '../../../src/arch/index.js';
+import { addr } from '../../../src/base/addr.js';
 import { RsptraceError } from '../../../src/base/errors.js';
 import { DebugInfo } from '../../../src/dwarf/index.js';
 import { ElfFile } from '../../../src/elf/index.js';
 import { parseProbe } from '../../../src/probes/index.js';
 import { line } from '../../../src/probes/kinds/line.js';
 import { addressesOf, enginePlan, prepare } from '../../../src/record/index.js';
+import type { PlaceRef, ProbeFact } from '../../../src/trace/index.js';
 import { elfPath } from '../../qemu/guests/guests.js';
 import { scratchFolder } from '../../support/command.js';
 import { usually } from '../../support/long.js';
@@ -107,4 +109,25 @@ t.test('what is not there is refused with a way out', async (t) => {
     t.throws(() => parseProbe(wrong), { code: 'PROBE_SYNTAX' }, wrong);
   for (const wrong of ['!line:work.rs:35', 'line(x):work.rs:35'])
     t.throws(() => parseProbe(wrong), { code: 'PROBE_SYNTAX', message: /must begin with/ }, wrong);
+});
+
+t.test('hits are lower bounds where records may be lost, or a place was switched off on the way', async (t) => {
+  const by = { function: 'app::run', file: 'a.rs', line: 7 };
+  const place: PlaceRef = { key: 0, name: 'a.rs:7', category: 'line', address: addr(0x1000), by };
+  const report = line.report({ places: [place], patches: new Map(), addresses: [] });
+  report.sink?.event({ type: 'place', time: 1, hart: 0, place } as never);
+  const fact = (engine: ProbeFact['engine']): ProbeFact[] => [
+    { name: 'a.rs:7 in app::run', subject: 'a.rs:7', address: place.address, engine, why: undefined },
+  ];
+  const shown = (engine: ProbeFact['engine'], lost: { missing?: number; tailLost?: boolean } = {}) => {
+    const outcome = { engines: fact(engine), ...lost } as never;
+    const [row] = (report.json(outcome) as { lines: { hits: number; at_least?: true }[] }).lines;
+    const isMarked = /^ *>=1 /m.test(report.tables(outcome, { color: false, width: 200 })[0] ?? '');
+    return [row?.hits, row?.at_least ?? false, isMarked];
+  };
+  t.same(shown('target'), [1, false, false]);
+  t.same(shown('target', { missing: 2 }), [1, true, true]);
+  t.same(shown('target', { tailLost: true }), [1, true, true]);
+  t.same(shown('stop', { missing: 2 }), [1, false, false]);
+  t.same(shown('none'), [1, true, true], 'its row is there because it had hits before');
 });

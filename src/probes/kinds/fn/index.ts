@@ -55,8 +55,8 @@ export const fn: ProbeKind<ProbeSpec, FoundFunctions> = {
   report(found) {
     if (!found) return { json: () => ({ functions: [] }), tables: () => [] };
     const summary = new FunctionSummary(({ kind }) => kind === undefined);
-    const rows = ({ stopError, engines, missing, stopsBeside = 0 }: Outcome): readonly FunctionRow[] =>
-      summary.rows(stopError, namesBound(engines, missing), stopsBeside > 0);
+    const rows = (outcome: Outcome): readonly FunctionRow[] =>
+      summary.rows(outcome.stopError, namesBound(outcome.engines, outcome), (outcome.stopsBeside ?? 0) > 0);
     return {
       sink: summary,
       json: (outcome) => ({ functions: functionJson(rows(outcome)) }),

@@ -199,7 +199,7 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
   };
   const rows = (outcome: Outcome): readonly SummaryRow[] => {
     const unseen = unseenDrops(found, outcome);
-    const all = summary.rows(outcome.stopError, namesBound(outcome.engines, outcome.missing), isMixed(outcome));
+    const all = summary.rows(outcome.stopError, namesBound(outcome.engines, outcome), isMixed(outcome));
     const shared = unidentified(found.polls, all);
     return all.map((row) => ({
       ...row,

@@ -84,7 +84,7 @@ export class Tables extends Fold {
 
   all(facts: TraceFacts | undefined): HtmlTables {
     const { recording, probes = [] } = facts ?? {};
-    const leftOut = namesBound(probes, recording?.missing);
+    const leftOut = namesBound(probes, recording);
     const isUnknown = recording?.timesAtMost !== undefined;
     const error: StopError | undefined = isUnknown ? { tickNs: this.#tickNs, isUnknown } : undefined;
     // A trace does not say whether every wake was seen.
