@@ -1,4 +1,5 @@
 // What a trampoline records of the values that arguments lead to. A stop reads them step by step, and needs no plan.
+import { madeOnce } from '../base/made-once.js';
 import type { EnumShape, FieldShape, Shape, SharedView, VariantShape } from '../values/index.js';
 import type { ValuePlace } from './argument-places.js';
 import { type PlannedPointer, pointerAt } from './expressions/plan.js';
@@ -38,6 +39,44 @@ export function leadsToMemory(shape: Shape, depth = 0): boolean {
   }
 }
 
+/**
+ * Types of libraries that stand for registers of a device: vcell, volatile, volatile-register, tock-registers,
+ * virtio-drivers, and kernels' own.
+ */
+const registers = /(?:^|::)(?:Volatile|VolatileCell|Mmio)(?:<|$)|^(?:volatile_register|tock_registers)::|::volatile::/;
+const devices = new WeakMap<Shape, boolean>();
+
+/**
+ * Whether who reads such a value as far as it is shown may read a register of a device, which may change it: a serial
+ * port then loses what it has received.
+ */
+export function leadsToDevice(shape: Shape): boolean {
+  return madeOnce(devices, shape, () => {
+    let level: ReadonlySet<Shape> = new Set([shape]);
+    const seen = new Set<Shape>();
+    for (let depth = 0; depth < shownLimits.depth && level.size > 0; depth++) {
+      for (const one of level) {
+        if (registers.test(one.name)) return true;
+        seen.add(one);
+      }
+      level = new Set([...level].flatMap(nextTo).filter((one) => !seen.has(one)));
+    }
+    return false;
+  });
+}
+
+/** The types of its parts, and those that it leads to. */
+function nextTo(shape: Shape): readonly Shape[] {
+  if (shape.kind === 'slice') return isReference(shape.style) ? [shape.element()] : [];
+  if (shape.kind === 'pointer') {
+    const target = isReference(shape.style) ? shape.target() : undefined;
+    return target ? [target] : [];
+  }
+  const view = shape.kind === 'struct' ? shape.view() : undefined;
+  const at = view?.kind === 'shared' ? view.target : view;
+  return at === undefined ? partsOf(shape) : 'element' in at ? [at.element()] : 'type' in at ? [at.type()] : [];
+}
+
 /** Reads for the values of one function, as long as a record has room for them. */
 export class ValueReads {
   readonly reads: PlannedReads[] = [];
@@ -62,7 +101,7 @@ export class ValueReads {
 
   /** An object as a whole, and what it leads to. */
   #object(shape: Shape, pointer: PlannedPointer, hops: number): void {
-    const align = alignmentOf(shape);
+    const align = leadsToDevice(shape) ? undefined : alignmentOf(shape);
     if (align === undefined || !this.#load(pointer, shape.size ?? 0, align, hops)) return;
     this.#follow(shape, { kind: 'object', ...pointer }, 0, hops);
   }
@@ -86,7 +125,7 @@ export class ValueReads {
         return;
       }
       case 'slice':
-        if (isReference(shape.style))
+        if (isReference(shape.style) && !leadsToDevice(shape.element()))
           this.#extent(at, offset + shape.pointer, offset + shape.length, shape.text ? 1 : shape.element().size);
         return;
       case 'struct': {

@@ -3,7 +3,7 @@ import type { RegisterReader } from '../base/memory-reader.js';
 import type { HitMemory, MemoryRequest } from '../calls/index.js';
 import { formatValue, type Shape, valueOfBytes, valueText, wordText } from '../values/index.js';
 import { bytesIn, type ValuePlace } from './argument-places.js';
-import { leadsToMemory, shownLimits } from './value-reads.js';
+import { leadsToDevice, leadsToMemory, shownLimits } from './value-reads.js';
 
 /** Texts of one place that are kept, one per hash. */
 const slots = 64;
@@ -25,7 +25,7 @@ export class ValueTexts {
   constructor(where: ValuePlace, shape: Shape | undefined) {
     this.#where = where;
     this.#shape = shape;
-    this.#isFar = shape !== undefined && (where.kind === 'pointer' || leadsToMemory(shape));
+    this.#isFar = shape !== undefined && (where.kind === 'pointer' || leadsToMemory(shape)) && !leadsToDevice(shape);
     const parts = where.kind === 'registers' ? where.parts : [];
     const names = parts.flatMap(({ register }) => register ?? []);
     this.#registers = names.length === parts.length && names.length <= 2 ? names : [];
