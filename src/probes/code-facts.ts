@@ -2,6 +2,7 @@ import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
 import { CallFrames, type DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
+import { CodeMap } from '../target/unwind/index.js';
 import { Describer, type FunctionProbe } from './describer.js';
 import { neverReturns } from './function-graphs.js';
 import type { CodePiece } from './read-plan.js';
@@ -62,7 +63,12 @@ export function codeFacts(elf: ElfFile, arch: Architecture, debug: DebugInfo | u
  */
 export function loopsToStart(elf: ElfFile, arch: Architecture): (probe: FunctionProbe) => boolean | undefined {
   return ({ address, size }) => {
-    const code = size > 0 ? elf.bytesAt(address, size) : undefined;
-    return code && arch.probeCode?.loopsToStart(code, address);
+    const isWhole = size > 0;
+    const code = isWhole
+      ? elf.bytesAt(address, size)
+      : CodeMap.of(elf, undefined).functionAt(elf.codes.toCode(address))?.ranges[0]?.bytes;
+    const loops = code && arch.probeCode?.loopsToStart(code, address);
+    // Where it ends is not known, and what is behind a label in it was not read.
+    return isWhole || loops ? loops : undefined;
   };
 }

@@ -52,6 +52,8 @@ const none: readonly never[] = [];
 export class TallyTracer implements CallKind {
   readonly #all: readonly Tally[];
   readonly #at = new AddressMap<Tally[]>();
+  /** A kernel has 46,000 functions, each with a counter. */
+  readonly #byProbe: ReadonlyMap<object, Tally>;
   readonly ahead: AheadReads = {
     entryReads: (at, memory) => this.moreReads(at, memory),
     mayBegin: ({ pc, registers }, memory) =>
@@ -75,6 +77,7 @@ export class TallyTracer implements CallKind {
       ...zero(probe),
       groups: new Map(),
     }));
+    this.#byProbe = new Map(this.#all.map((tally) => [tally.probe, tally]));
     for (const tally of this.#all) {
       const { address } = tally.probe.function;
       addTo(this.#at, address, tally);
@@ -116,7 +119,7 @@ export class TallyTracer implements CallKind {
   }
 
   add(probe: object, words: BigUint64Array): void {
-    const tally = this.#all.find((one) => one.probe === probe);
+    const tally = this.#byProbe.get(probe);
     if (!tally) return;
     const counts = tally.probe.adds ? words.subarray(0, 1) : words;
     for (const [i, count] of counts.entries()) tally.counts[i] = (tally.counts[i] ?? 0) + Number(count);
