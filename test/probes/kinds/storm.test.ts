@@ -7,21 +7,22 @@ import { TrapTracer } from '../../../src/probes/kinds/traps/tracer.js';
 const [start, at, entry] = [0x8000_0000n, 0x8000_0100n, 0x8000_0010n];
 
 /** Whether interrupts at one instruction, whose neighbours are nops, are taken for all that the guest does. */
-function isStorm(code: readonly number[]): boolean {
+function isStorm(code: readonly number[], others: readonly bigint[] = []): boolean {
   const text = Uint8Array.from({ length: 0x200 }, (_, i) => (i % 4 === 0 ? 0x13 : 0));
   text.set(code, Number(at - start));
   const bytesAt = (address: bigint, length: number): Uint8Array =>
     text.subarray(Number(address - start), Number(address - start) + length);
-  const from = { pc: at, stackPointer: 0x8001_0000n, isUser: false };
-  const trap = () => ({ kind: 'irq', name: 'supervisor_timer', from });
+  let pc = at;
+  const trap = () => ({
+    ...{ kind: 'irq', name: 'supervisor_timer' },
+    from: { pc, stackPointer: 0x8001_0000n, isUser: false },
+  });
   const traps = { ...riscv64.traps, current: () => [{ address: entry, kind: 'irq', reads: () => [], trap }] };
   const elf = { path: 'k', symbols: Object.assign([], { named: () => [] }), sections: [], bytesAt };
   const seen = {
     others: new Set(),
     returnsAlone: 0,
     areIdle: false,
-    interrupted: undefined,
-    inARow: 0,
     isStorm: false,
   };
   const found = { setters: [], exits: [], mayWant: () => true, wants: () => true, seen };
@@ -34,13 +35,15 @@ function isStorm(code: readonly number[]): boolean {
   );
   const registers = { register: () => 0n };
   tracer.current(registers);
-  for (let i = 0; i < 60; i++) {
-    const hit = { pc: addr(entry), registers, time: i * 10_000_000, hart: 0, stackPointer: 0n };
-    tracer.cross(
-      hit as Parameters<typeof tracer.cross>[0],
-      { bytes: () => 'unread' } as unknown as Parameters<typeof tracer.cross>[1],
-    );
-  }
+  for (let i = 0; i < 60; i++)
+    for (const [hart, place] of [at, ...others].entries()) {
+      pc = place;
+      const hit = { pc: addr(entry), registers, time: i * 10_000_000, hart, stackPointer: 0n };
+      tracer.cross(
+        hit as Parameters<typeof tracer.cross>[0],
+        { bytes: () => 'unread' } as unknown as Parameters<typeof tracer.cross>[1],
+      );
+    }
   return seen.isStorm;
 }
 
@@ -48,4 +51,8 @@ t.test('a jump to itself is a place to wait', async (t) => {
   t.equal(isStorm([0x13, 0, 0, 0]), true, 'a nop');
   t.equal(isStorm([0x6f, 0, 0, 0]), false, '`j .`');
   t.equal(isStorm([0x01, 0xa0, 0x01, 0x00]), false, '`c.j .`');
+});
+
+t.test('each hart is interrupted where it is', async (t) => {
+  t.equal(isStorm([0x13, 0, 0, 0], [at + 0x20n]), true, 'two harts in turn');
 });

@@ -20,9 +20,6 @@ interface SeenTraps {
   returnsAlone: number;
   /** Returns are not watched, because no trap that is wanted has begun for long. */
   areIdle: boolean;
-  /** Where the last trap has interrupted the guest, if it was an interrupt, and how often in a row it was there. */
-  interrupted: Addr | undefined;
-  inARow: number;
   /** The guest has made no progress between interrupts. */
   isStorm: boolean;
 }
@@ -103,7 +100,7 @@ function wishesOf(specs: readonly TrapSpec[]): Pick<FoundTraps, 'wants' | 'mayWa
   return {
     wants: (paths) => list.allows(paths, true),
     mayWant: (kind) => specs.some((spec) => !spec.excludes && (spec.of === undefined || spec.of === kind)),
-    seen: { others: new Set(), returnsAlone: 0, areIdle: false, interrupted: undefined, inARow: 0, isStorm: false },
+    seen: { others: new Set(), returnsAlone: 0, areIdle: false, isStorm: false },
   };
 }
 

@@ -44,6 +44,8 @@ export class TrapTracer extends TrapCalls implements CrossingKind {
   readonly #open = new Set<TracedCall>();
   /** Returns since a wanted trap was last open. */
   #idle = 0;
+  /** By hart: where the last trap has interrupted it, if it was an interrupt, and how often in a row it was there. */
+  readonly #interrupted: ({ readonly pc: Addr; readonly inARow: number } | undefined)[] = [];
 
   constructor(found: FoundTraps, context: TracerContext) {
     const onLinux = isLinux(context.elf);
@@ -85,7 +87,7 @@ export class TrapTracer extends TrapCalls implements CrossingKind {
     const read = readOf(memory);
     const goesOn = this.#places.exitAt(pc)?.to(registers, read);
     const trap = this.#places.entryAt(pc)?.trap(registers, read);
-    if (trap) this.#watchStorm(trap);
+    if (trap) this.#watchStorm(trap, at.hart);
     const begun = trap && this.#begun(trap, at, memory);
     const { watched, unwatched } = this.#exitsAfter(begun?.call);
     return {
@@ -167,13 +169,13 @@ export class TrapTracer extends TrapCalls implements CrossingKind {
   }
 
   /** Whether a guest does nothing but take interrupts: stops last longer than its timer lets them. */
-  #watchStorm({ kind, from }: Trap): void {
+  #watchStorm({ kind, from }: Trap, hart: number): void {
     const { arch, elf } = this.#context;
     const { seen } = this.#found;
-    const isSame = kind === 'irq' && from.pc === seen.interrupted;
-    seen.interrupted = kind === 'irq' ? from.pc : undefined;
-    seen.inARow = isSame ? seen.inARow + 1 : 0;
-    if (seen.inARow < stormy || seen.isStorm) return;
+    const last = this.#interrupted[hart];
+    const inARow = last?.pc === from.pc ? last.inARow + 1 : 0;
+    this.#interrupted[hart] = kind === 'irq' ? { pc: from.pc, inARow } : undefined;
+    if (kind !== 'irq' || inARow < stormy || seen.isStorm) return;
     // A hart that waits is interrupted where it waits, and so is one whose loop is one instruction.
     const before = [1, 2, 3, 4].map((bytes) => elf.bytesAt(addOffset(from.pc, -bytes), 4));
     const waits = before.some((code) => code === undefined || arch.waits?.(code));
