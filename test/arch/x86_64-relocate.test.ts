@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import t from 'tap';
 import { type Displaced, x86_64 } from '../../src/arch/index.js';
-import { displace, loopsToStart } from '../../src/arch/x86_64/relocate.js';
+import { displace, displaceInside, loopsToStart } from '../../src/arch/x86_64/relocate.js';
 import { probeCode } from '../../src/arch/x86_64/trampoline.js';
 import { addOffset, addr } from '../../src/base/addr.js';
 import { elfPath } from '../qemu/guests/guests.js';
@@ -62,6 +62,12 @@ function obstacle({ start, lines }: Function): string | undefined {
   const reached = ends < 0 ? taken : taken.slice(0, ends + 1);
   if (taken.slice(reached.length).some(({ mnemonic, operands }) => !/nop|int3/.test(mnemonic) && operands !== 'ax,ax'))
     return 'ends';
+  // It would return to where no unwinder knows the code.
+  const stays = (line: Line): boolean =>
+    plainName(line.mnemonic) === 'call' &&
+    !isDirect(line) &&
+    (line !== taken.at(-1) || /\[rsp|rsp$/.test(line.operands));
+  if (reached.some(stays) || (reached === taken && taken.at(-1)?.mnemonic === 'sti')) return 'immovable';
   return reached.some(({ mnemonic }) => /syscall|int|ud[012]|loop|j[er]?cxz|xbegin|sysenter/.test(mnemonic))
     ? 'immovable'
     : undefined;
@@ -90,9 +96,7 @@ function expectedCode(taken: readonly Line[], end: bigint): string[] {
   const texts: string[] = [];
   for (const line of taken) {
     const text = meaning(line, 0n);
-    const last = nextOf(line) === end;
-    if (text.startsWith('call ') && last && !/\[rsp|rsp$/.test(text))
-      texts.push('push return address', text.replace('call', 'jmp'));
+    if (text.startsWith('call ')) texts.push('push return address', text.replace('call', 'jmp'));
     else texts.push(text);
     if (/^(jmp|ret)/.test(text)) return texts;
   }
@@ -194,6 +198,11 @@ t.test('what cannot be patched is refused in words', async (t) => {
     ['55 cd 80 90 90 90 c3', /^int 0x80/],
     ['55 0f 0b 90 90 90', /^ud2/],
     ['c7 f8 00 00 00 00 c3', /^xbegin/],
+    ['31 c0 89 f9 01 c8 e2 fc c3', /^loop 0x1004 at \+0x6 goes into the first 6 bytes$/],
+    ['50 ff d7 58 c3', /^call rdi at \+0x1 cannot be carried out elsewhere$/],
+    ['50 ff 54 24 08 58 c3', /^call qword ptr \[rsp \+ 8\] at \+0x1 cannot/],
+    ['55 48 89 e5 fb f4 5d c3', /^sti at \+0x4 cannot be carried out elsewhere$/],
+    ['90 90 90 8e d0 48 89 cc c3', /^mov ss, eax at \+0x3 cannot/],
     ['67 8b 05 10 00 00 00 c3', /eip.* cannot be carried out elsewhere$/],
     // F3 is reserved before a branch.
     ['f3 74 05 90 90 90 90', /^je 0x1008 at \+0x0 cannot be carried out elsewhere$/],
@@ -213,6 +222,18 @@ t.test('what cannot be patched is refused in words', async (t) => {
   );
   const enough = code('55 48 89 e5 90 c3');
   t.match(displace(enough, start, 'far'), { refused: /jmp rel32/ });
+  t.match(displace(code('55 fb f4 5d c3'), start, 'near'), { text: ['push rbp', 'sti', 'hlt', 'pop rbp', 'ret'] });
+  const halting = code('48 89 f8 fb f4 90');
+  t.match(displaceInside(halting, start, 4, { kind: 'near', free: undefined }), { refused: /^sti at \+0x3 cannot/ });
+  t.match(displaceInside(halting, start, 3, { kind: 'near', free: undefined }), { length: 6 });
+  t.match(displaceInside(code('f4 48 89 f8 90'), start, 0, { kind: 'near', free: undefined }), {
+    refused: /^hlt .* behind sti$/,
+  });
+  const ends = probeCode.ends(code('90 90 90 90 90 fb f4 5b 41 5e c3'), start, {
+    ...{ kind: 'near', from: 5, inRegisters: () => true },
+  });
+  t.match(ends, [{ start: addr(0x1005), length: 6 }], 'the jump for an exit replaces sti, too');
+  t.ok(loopsToStart(code('48 83 c7 08 90 e2 f9 c3'), start), 'a loop');
   t.match(displace(enough, start, 'near'), { length: 5, patchLength: 5, text: ['push rbp', 'mov rbp, rsp', 'nop'] });
   t.match(
     displace(code('e8 f0 ff ff ff e8 f6 ff ff ff c3'), start, 'near'),

@@ -228,7 +228,7 @@ function isAt(view: DataView, at: number, text: string): boolean {
   return view.getUint8(at + text.length) === 0;
 }
 
-/** capstone.h `cs_group_type`: jump 1, call 2, return 3, interrupt 4, return from interrupt 5. */
+/** capstone.h `cs_group_type`: jump 1, call 2, return 3, interrupt 4, return from interrupt 5. loop, loope, loopne: none. */
 function flowOf(op: string, view: DataView, detail: number): Flow {
   let groups = 0;
   const count = Math.min(view.getUint8(detail + 83), 8);
@@ -236,7 +236,7 @@ function flowOf(op: string, view: DataView, detail: number): Flow {
   if ((groups & 0b101000) !== 0) return 'return';
   if ((groups & 0b100) !== 0) return 'call';
   if ((groups & 0b10000) !== 0) return 'interrupt';
-  if ((groups & 0b10) === 0) return 'next';
+  if ((groups & 0b10) === 0) return op.startsWith('loop') ? 'branch' : 'next';
   return /(^| )l?jmp$/.test(op) ? 'jump' : 'branch';
 }
 

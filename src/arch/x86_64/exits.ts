@@ -2,7 +2,7 @@ import { type Addr, addOffset, hex } from '../../base/addr.js';
 import type { Refusal } from '../../base/refusal.js';
 import type { ExitOptions, FunctionExit } from '../inject/displaced.js';
 import { Assembler } from './assembler.js';
-import { describe, instructions, type Place, patchBytes, type Writer, writerOf } from './relocate.js';
+import { describe, holdsInterrupts, instructions, type Place, patchBytes, type Writer, writerOf } from './relocate.js';
 
 /** How an instruction leaves the function, if it does. */
 type Way = { readonly kind: 'return' } | { readonly kind: 'tail'; readonly to: Addr } | Refusal | undefined;
@@ -79,7 +79,8 @@ function endAt(places: readonly Place[], index: number, tail: Addr | undefined, 
   }
   const fits = (place: Place): boolean => addOffset(addressOf(place), patchBytes) <= room;
   let first = index;
-  while (first > 0 && !fits(places[first] as Place)) first--;
+  const isHeld = (at: number): boolean => holdsInterrupts((places[at - 1] as Place).instruction);
+  while (first > 0 && (!fits(places[first] as Place) || isHeld(first))) first--;
   const start = addressOf(places[first] as Place);
   const end = addOffset(start, patchBytes);
   if (end > room || start < free) return { refused: `there is no room for a jump at ${where}` };

@@ -17,6 +17,7 @@ import { wholeRegisters } from './registers.js';
  *                                                    8 | cs       |
  *                                                    0 | rip      |  under it, for some exceptions, an error code
  */
+const RCX = 2;
 const RSP = 7;
 const RBP = 6;
 const RIP = 16;
@@ -112,7 +113,8 @@ function isWriteOfFirst(op: string): boolean {
 function execute(instruction: Instruction, before: FrameState, offset: number, entry: Addr): Outcome {
   const compared = before.values[COMPARED];
   const isBranch = instruction.flow === 'branch';
-  const state = isBranch ? before : before.with(COMPARED, undefined);
+  const counted = instruction.op.startsWith('loop') ? before.with(RCX, undefined) : before;
+  const state = isBranch ? counted : before.with(COMPARED, undefined);
   switch (instruction.flow) {
     case 'next':
       return plain(instruction, state, offset);
@@ -170,13 +172,13 @@ function effect(instruction: Instruction, state: FrameState, offset: number): Fr
   const address: AddressOf = (operand) => addressOf(operand, state, offset, instruction);
   switch (op) {
     case 'push':
-      return push(state, first?.kind === 'register' ? operandValue(first, state) : undefined, first?.size ?? 8);
+      return push(state, first?.kind === 'register' ? operandValue(first, state) : undefined, stackBytes(first));
     case 'pushfq':
       return push(state, undefined, 8);
     case 'popfq':
       return state.with(RSP, plus(sp, 8));
     case 'pop': {
-      const moved = state.with(RSP, plus(sp, first?.size ?? 8));
+      const moved = state.with(RSP, plus(sp, stackBytes(first)));
       return first?.kind === 'register' ? assign(moved, first, first.size === 8 ? state.load(sp) : undefined) : moved;
     }
     case 'leave': {
@@ -210,6 +212,7 @@ function effect(instruction: Instruction, state: FrameState, offset: number): Fr
       return state;
     case 'xchg':
     case 'xadd':
+    case 'mulx':
       return clobber(clobber(state, first, address), second, address);
     case 'cpuid':
       return state.without([0, 1, 2, 3]);
@@ -265,6 +268,11 @@ function addition(
 
 function isStackPointer(operand: Operand | undefined): boolean {
   return operand?.kind === 'register' && operand.name === 'rsp';
+}
+
+/** What is pushed and popped: also of a segment register eight bytes. */
+function stackBytes(operand: Operand | undefined): number {
+  return operand?.kind === 'register' && !numberOf.has(operand.name) ? 8 : (operand?.size ?? 8);
 }
 
 function push(state: FrameState, value: Value | undefined, size: number): FrameState {

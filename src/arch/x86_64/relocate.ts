@@ -13,11 +13,11 @@ import { conditions } from './flags.js';
  *     jcc, jmp                 with 32 bits of distance
  *     call that comes last     push [original return address]; jmp: the callee returns past the patch, where
  *                              unwinders know the code
- *     other indirect call      as it is: it returns into the moved code, and goes on from there
  *     anything else            as it is
  *
- * Refused are instructions that depend on their own address in other ways: loop, jrcxz, system calls, traps,
- * transactions, 16-bit jumps.
+ * Refused are other calls, because unwinders do not know the moved code, and instructions that depend on their own
+ * address in other ways: loop, jrcxz, system calls, traps, transactions, 16-bit jumps. `sti` stays right before its
+ * `hlt`, because interrupts wait until the next instruction has run: one between them would be slept through.
  *
  * `endbr64` moves like any other instruction. So a patched function cannot be called indirectly if CR4.CET has
  * indirect branch tracking on.
@@ -71,12 +71,15 @@ export function displaceInside(
   const unknown = taken.find(({ instruction }) => instruction.op === 'unknown');
   if (unknown !== undefined) return { refused: `${describe(unknown)} is no known instruction` };
   if (code.length < patchBytes) return { refused: `${code.length} bytes are shorter than the jump` };
+  const [first] = taken;
+  if (first && /^(hlt|mwait)$/.test(first.instruction.op))
+    return { refused: `${describe(first)} may stand behind sti` };
   const before = taken.filter(({ offset }) => offset < place);
   const leaving = before.find(({ instruction }) => instruction.flow !== 'next') ?? taken.slice(0, -1).find(calls);
   if (leaving !== undefined) return { refused: `${describe(leaving)} cannot be carried out elsewhere` };
   const tail = writersOf(taken.slice(before.length), addOffset(start, code.length));
   if ('refused' in tail) return tail;
-  const immovable = before.find((each) => writerOf(each, undefined) === undefined);
+  const immovable = before.find((each) => writerOf(each, each === before.at(-1) ? each.next : undefined) === undefined);
   if (immovable) return { refused: `${describe(immovable)} cannot be carried out elsewhere` };
   return new Taken(moving, { kind, patchLength: patchBytes, code, start, length: code.length }, before.length);
 }
@@ -180,19 +183,28 @@ export function padding(bytes: Uint8Array): number {
 
 const immovable = /^(loop\w*|j[er]?cxz|syscall|sysenter|int\w*|ud\d\w*|xbegin)$/;
 
+/** Intel SDM volume 3, "Masking Exceptions and Interrupts When Switching Stacks"; STI in volume 2. */
+export function holdsInterrupts({ op, operands: [to] }: Instruction): boolean {
+  return op === 'sti' || (/^(mov|pop)$/.test(op) && to?.kind === 'register' && to.name === 'ss');
+}
+
 /** Writes the instruction elsewhere; undefined if that is impossible. `end` is given for the last instruction. */
 export function writerOf({ instruction, bytes, next }: Place, end: Addr | undefined): Writer | undefined {
   const { op, flow, target } = instruction;
   if (flow === 'interrupt' || immovable.test(op)) return undefined;
+  if (end !== undefined && holdsInterrupts(instruction)) return undefined;
   if (target !== undefined) return directWriter(flow, bytes, target, end);
-  const whole = wholeWriter(instruction, bytes, next);
-  const jump = flow === 'call' && end !== undefined ? jumpInstead(instruction, bytes) : undefined;
-  const write = jump === undefined ? undefined : wholeWriter(instruction, jump, next);
-  if (write === undefined || end === undefined) return whole;
-  return (code) => {
-    code.push(code.literal(end));
-    write(code);
-  };
+  if (flow !== 'call') return wholeWriter(instruction, bytes, next);
+  if (end === undefined) return undefined;
+  const jump = jumpInstead(instruction, bytes);
+  const write = jump && wholeWriter(instruction, jump, next);
+  return (
+    write &&
+    ((code) => {
+      code.push(code.literal(end));
+      write(code);
+    })
+  );
 }
 
 function directWriter(flow: Flow, bytes: Uint8Array, target: Addr, end: Addr | undefined): Writer | undefined {
