@@ -55,6 +55,16 @@ const x86Cases: Readonly<Record<string, string>> = {
     test rax, rax
     jne 1b
     lost_rbx__behind: ret`,
+  'a loop counts in rcx, and begins again': `
+    mov rcx, rdi
+    mov rbx, rdi
+    1: lost_rbx: mov rbx, [rbx]
+    loop 1b
+    lost_rcx: in_rdi_0: ret`,
+  'a product in two registers': `
+    mov r12, rdi
+    mulx rbx, r12, rsi
+    lost_r12: ret`,
   'half of a register, and conditional moves': `
     mov rbx, rdi
     mov r14, rdi
@@ -131,6 +141,16 @@ const riscvCases: Readonly<Record<string, string>> = {
     ld a1, 8(sp)
     lost_a1: addi sp, sp, 32
     ret`,
+  'what is not decoded overwrites it, or a floating-point register of its number': `
+    mv s1, a0
+    mv s2, a0
+    mv s3, a0
+    fadd.d fa0, fa0, fa0
+    in_a0_0: fcvt.lu.d s2, fa0
+    lost_s2: .insn r 0x33, 6, 0x10, s3, a0, a1 # sh3add
+    lost_s3: .2byte 0x9ce1 # c.zext.b s1
+    lost_s1: fmv.x.d a0, fa0
+    lost_a0: ret`,
 };
 
 for (const [arch, cases] of [

@@ -216,6 +216,12 @@ const x86Cases: Readonly<Record<string, string>> = {
     here_16_at_8: pop rax
     here_8_at_8__popped: cli
     ret`,
+  'a segment register takes as much of the stack as others': `
+    push fs
+    here_16_at_8: push gs
+    here_24_at_8: pop gs
+    pop fs
+    here_8_at_8: ret`,
   'behind a call that never returns stands code with another frame': `
     sub rsp, 0x28
     test edi, edi

@@ -152,7 +152,40 @@ function execute(instruction: Instruction, state: FrameState, at: number): Outco
       return system(instruction.op, state);
     case 'unknown':
       // All zeros and `csrrw x0, cycle, x0` are the two spellings of unimp. A number that is no instruction is data.
-      return instruction.bits === 0 || instruction.bits === 0xc000_1073 ? stop : { next: state, kind: 'plain' };
+      return instruction.bits === 0 || instruction.bits === 0xc000_1073
+        ? stop
+        : set(overwritten(instruction), undefined);
+  }
+}
+
+/**
+ * The integer register that an instruction overwrites which is not decoded; 0 if none. Unprivileged ISA, by the opcode:
+ *
+ *     OP, OP-IMM, those of 32 bits, AMO, SYSTEM    rd
+ *     OP-FP    rd of a comparison, of fcvt to an integer, of fmv to one and fclass: funct5 10100, 11000, 11100
+ *     OP-V     rd of vset*; of vmv.x.s, vcpop and vfirst: OPMVV, funct6 010000
+ *     Zcb      rd' of c.lbu, c.lhu, c.lh; of c.mul, c.zext.b and the others of one register
+ */
+function overwritten({ bits, length }: Instruction & { form: 'unknown' }): number {
+  if (length === 2) {
+    if ((bits & 0xf803) === 0x8000) return 8 + ((bits >> 2) & 7);
+    return (bits & 0xfc43) === 0x9c41 ? 8 + ((bits >> 7) & 7) : 0;
+  }
+  const [rd, f3] = [(bits >> 7) & 31, (bits >> 12) & 7];
+  switch (bits & 0x7f) {
+    case 0x13:
+    case 0x1b:
+    case 0x2f:
+    case 0x33:
+    case 0x3b:
+    case 0x73:
+      return rd;
+    case 0x53:
+      return [0b10100, 0b11000, 0b11100].includes(bits >>> 27) ? rd : 0;
+    case 0x57:
+      return f3 === 7 || (f3 === 2 && bits >>> 26 === 0b010000) ? rd : 0;
+    default:
+      return 0;
   }
 }
 
