@@ -1,5 +1,6 @@
 import t from 'tap';
 import type { Displaced, PatchKind } from '../../src/arch/inject/displaced.js';
+import { codeFlow } from '../../src/arch/riscv64/flow.js';
 import { probeCode } from '../../src/arch/riscv64/trampoline.js';
 import { addr } from '../../src/base/addr.js';
 import { usually } from '../support/long.js';
@@ -203,6 +204,7 @@ relocationTests({
     ['near', '.4byte 0x0000000b\nret', /is not known/],
     ['near', '.2byte 0\n.2byte 0\nret', /is not known/],
     ['near', 'nop\njalr ra,0(ra)\nret', /needs a register/],
+    ['near', 'auipc zero,1\nret', /indirect jump may arrive/],
     ['near', 'jalr a0\nnop\nret', /returns into/],
     ['far', 'jal ra,_start+64\nnop\nnop\nret', /returns into/],
     ['far', 'li t0,5\nadd a0,a0,t0\nadd a0,a0,t0\nret', /set t0/],
@@ -229,6 +231,14 @@ relocationTests({
   backwards: 1n,
   beyond: 0x1000n,
   noPatches: ['nop\nnop', 'jal ra,_start', 'auipc t0,1\njalr t1,0(t0)'],
+});
+
+t.test('a return from a trap gives every temporary back', async (t) => {
+  const steps = codeFlow.steps(assemble('addi sp,sp,16\nmret', START), START);
+  t.same(
+    steps.map(({ needs }) => needs),
+    [0, 127],
+  );
 });
 
 t.test('moved code is as long wherever it stands, and leads where it did, or says that it cannot', async (t) => {

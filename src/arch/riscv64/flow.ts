@@ -68,8 +68,12 @@ function usesOf(
   const set = (is: (register: number) => boolean): number =>
     temporaries.reduce((mask, register, bit) => mask | (is(register) ? 1 << bit : 0), 0);
   const needs = set((register) => reads(instruction, register));
-  // What is not decoded may do anything. Calls of routines that save registers are linked in t0.
-  const isOdd = instruction.form === 'unknown' || (kind === 'call' && !('rd' in instruction && instruction.rd === RA));
+  // What is not decoded may do anything. Calls of routines that save registers are linked in t0. A return from a trap
+  // gives every register back to what was interrupted.
+  const isOdd =
+    instruction.form === 'unknown' ||
+    (instruction.form === 'system' && kind === 'return') ||
+    (kind === 'call' && !('rd' in instruction && instruction.rd === RA));
   if (isOdd) return { needs: every, overwrites: 0 };
   return { needs, overwrites: kind === 'call' ? every : set((register) => writes(instruction, register)) };
 }

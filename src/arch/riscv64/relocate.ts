@@ -39,6 +39,8 @@ function move({ instruction, offset, at, how, code, displaced }: Leaving<Instruc
   switch (instruction.form) {
     case 'upper': {
       if (instruction.op === 'lui') break;
+      // `lpad` (Zicfilp).
+      if (instruction.rd === 0) return 'is where an indirect jump may arrive';
       const value = addOffset(at, instruction.imm);
       return (assembler) => assembler.loadAddress(instruction.rd, value);
     }
