@@ -23,7 +23,6 @@ function pointers({ entry, exit, keep }: Probe): Set<string> {
 export function calls(probe: Probe, count: number, next: () => number, more: Partial<Call> = {}): Call[] {
   const value = values(next);
   const start = host.functions.get(probe.target)?.start ?? addr(0);
-  const callee = host.symbol('callee');
   const pointer = pointers(probe);
   return Array.from({ length: count }, () => ({
     reset: true,
@@ -32,8 +31,6 @@ export function calls(probe: Probe, count: number, next: () => number, more: Par
     ...more,
     registers: names.map((name) => {
       if (name === 'rsp') return SP;
-      if ((probe.target === 'stack_call' && name === 'rdi') || (probe.target === 'middle_call' && name === 'rbx'))
-        return callee;
       if (!pointer.has(name)) return value();
       return next() % 4 === 0 ? 0n : words + BigInt(next() % 3 === 0 ? next() % 9 : 8 * (next() % 2));
     }),

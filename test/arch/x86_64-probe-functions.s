@@ -2,7 +2,7 @@
         .intel_syntax noprefix
         .text
         .globl  plain, rip_load, rip_store, short_branch, near_branch, back_branch, short_jump, near_jump, ends, push_call, wide_call
-        .globl  pointer_call, stack_call, middle_call, endbr, nops, frames, recursive, aligned, red_zone, direction, own_address, callee
+        .globl  pointer_call, endbr, nops, frames, recursive, aligned, red_zone, direction, own_address, callee
         .globl  mixed, again, passive, tail_to_plain
 
 plain:  lea     rax, [rdi + rsi]
@@ -73,20 +73,6 @@ wide_call: push rax
 
 pointer_call: push rbx
         call    [rip + pointer]
-        pop     rbx
-        ret
-
-        # The operand counts from rsp: rdi is callee's address.
-stack_call: push rdi
-        nop
-        call    [rsp]
-        pop     rcx
-        ret
-
-        # Not the last that is displaced: rbx is callee's address.
-middle_call: push rbx
-        call    rbx
-        mov     rcx, rax
         pop     rbx
         ret
 
