@@ -151,12 +151,12 @@ function execute(instruction: Instruction, state: FrameState, at: number): Outco
     case 'system':
       return system(instruction.op, state);
     case 'unknown':
-      // All zeros and `csrrw x0, cycle, x0` are the two spellings of unimp. A number that is no instruction is data.
-      return instruction.bits === 0 || instruction.bits === 0xc000_1073
-        ? stop
-        : set(overwritten(instruction), undefined);
+      return isTrap(instruction.bits) ? stop : set(overwritten(instruction), undefined);
   }
 }
+
+/** All zeros and `csrrw x0, cycle, x0` are the two spellings of unimp. A number that is no instruction is data. */
+const isTrap = (bits: number): boolean => bits === 0 || bits === 0xc000_1073;
 
 /**
  * The integer register that an instruction overwrites which is not decoded; 0 if none. Unprivileged ISA, by the opcode:

@@ -170,6 +170,7 @@ function effect(instruction: Instruction, state: FrameState, offset: number): Fr
   const [first, second] = operands;
   const sp = state.values[RSP];
   const address: AddressOf = (operand) => addressOf(operand, state, offset, instruction);
+  if (op === 'ud2' || op === 'ud1') return undefined;
   switch (op) {
     case 'push':
       return push(state, first?.kind === 'register' ? operandValue(first, state) : undefined, stackBytes(first));
@@ -216,9 +217,6 @@ function effect(instruction: Instruction, state: FrameState, offset: number): Fr
       return clobber(clobber(state, first, address), second, address);
     case 'cpuid':
       return state.without([0, 1, 2, 3]);
-    case 'ud2':
-    case 'ud1':
-      return undefined;
     default:
       if (isWriteOfFirst(op) && (op !== 'imul' || operands.length > 1)) return clobber(state, first, address);
       // One-operand multiplications and divisions, string operations and other implicit results: none of them are
