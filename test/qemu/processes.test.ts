@@ -1,6 +1,10 @@
 // Processes of a kernel: three programs, one of them in C and one that lies where it is loaded, which fork in the middle of calls and
 // polls, become others by exec, end, and begin again in page tables that were used before. The guest prints what each has counted.
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { scratchFolder } from '../support/command.js';
 import { runLab } from '../support/lab-run.js';
 import { long } from '../support/long.js';
 import type { Recording } from '../support/recording.js';
@@ -118,6 +122,26 @@ if (long)
         await recorded(t, kernel, []);
       });
   }
+
+if (long)
+  t.test(
+    'what a program pushes first is not written by the stub, which asks no page whether processes share it',
+    async (t) => {
+      const [wire, init] = [join(scratchFolder(t), 'wire.jsonl'), elfPath('x86-procs-init')];
+      t.match(execFileSync('objdump', ['-d', '--disassemble=fib', init], { encoding: 'utf8' }), /<fib>:\n.*push/);
+      const probe = ['-p', 'fn:x86-procs-init/fib', '--elf', init];
+      const { stdout, lab } = await runLab(t, 'x86-procs', [
+        '--json',
+        '--engine',
+        'stop',
+        '--record-wire',
+        wire,
+        ...probe,
+      ]);
+      t.match(JSON.parse(stdout), { programs: [{ functions: [{ calls: lab.stats.get('init:fib')?.calls }] }] });
+      t.notMatch(readFileSync(wire, 'latin1'), /\$[MX]/);
+    },
+  );
 
 for (const kernel of ['rv-procs', 'x86-procs'])
   if (long)
