@@ -40,7 +40,7 @@ export async function* readUftrace(path: string, sink: TraceSink): AsyncGenerato
   const names = readdirSync(path);
   const symbols = new UftraceSymbols(info.hasRelativeSymbols);
   for (const map of names.filter((name) => /^sid-.*\.map$/.test(name))) {
-    symbols.map(map, fileOf(path, map).toString('latin1'), (name) =>
+    symbols.map(map, fileOf(path, map).toString('utf8'), (name) =>
       names.includes(name) ? fileOf(path, name).toString('utf8') : undefined,
     );
   }
