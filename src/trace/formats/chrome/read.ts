@@ -181,6 +181,8 @@ function backwards(at: number): Damage {
 interface OpenSlice {
   readonly moment: Moment;
   readonly end: number;
+  /** When it or the first around it that has an end is over. */
+  readonly limit: number;
   /** Slices around it on its track. */
   readonly depth: number;
 }
@@ -208,12 +210,12 @@ class NestedSlices {
     const open = this.#open.get(track) ?? [];
     this.#open.set(track, open);
     const end = time + (duration ?? Infinity);
-    const around = open.findLast((slice) => slice.end !== Infinity);
-    if (duration !== null && around && around.end < end) {
+    const limit = open.at(-1)?.limit ?? Infinity;
+    if (duration !== null && limit < end) {
       this.others++;
       return;
     }
-    const slice = { moment, end, depth: open.length };
+    const slice = { moment, end, limit: Math.min(limit, end), depth: open.length };
     this.#emit(EVENT.sliceBegin, moment, time, slice.depth);
     open.push(slice);
     if (end !== Infinity) this.#ends.push(slice);
