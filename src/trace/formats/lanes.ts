@@ -159,12 +159,11 @@ export class Lanes implements TraceSink {
     this.#starts(event);
     this.#open.begin(poll);
     const life = this.#life(event.root, event.time);
-    // A Future is polled by one hart at a time: an older poll of it on another hart is over, whatever comes later.
-    while (life.polls.length > 0 && life.polls.at(-1)?.begin.hart !== event.hart) {
-      const stale = life.polls.pop();
-      if (stale === undefined) break;
-      stale.onRootLane = false;
-      this.#writer.rootLeave?.(stale.begin, event.time, undefined);
+    // A Future is polled on one track at a time: an older poll of it on another one is over, whatever comes later.
+    for (let last = life.polls.at(-1); last && !isOnTrack(last.begin, event); last = life.polls.at(-1)) {
+      life.polls.pop();
+      last.onRootLane = false;
+      this.#writer.rootLeave?.(last.begin, event.time, undefined);
     }
     this.#stopWaiting(life, event.time);
     this.#clear(life, event);

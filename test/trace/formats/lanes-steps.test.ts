@@ -329,3 +329,14 @@ t.test('what is inside a slice to which something happens is cut', async (t) => 
     'the same thread on another hart',
   );
 });
+
+t.test('a poll on a stack goes on on another hart, and is polled inside there', async (t) => {
+  const { tell } = lanes();
+  const thread = { key: 1, stack: addr(0x9000n) };
+  const around = poll(0, one, { thread });
+  const inside = poll(10, one, { hart: 1, thread, around, of: inner, at: 0x1010 });
+  tell(around);
+  t.same(tell(inside), ['hart 1', 'poll inner inside']);
+  t.same(tell(end(inside, 20)), ['poll-end inner pending both']);
+  t.same(tell(end(around, 30)).slice(0, 2), ['poll-end outer pending both', 'wait waiting at src/a.rs:7 7']);
+});
