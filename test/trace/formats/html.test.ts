@@ -13,7 +13,7 @@ import { longestOf } from '../../../src/trace/viewer/find.js';
 import { isSlice, type Trace, traceOf } from '../../../src/trace/viewer/trace.js';
 import { openPage, type Page } from '../../support/chromium.js';
 import { oneTask } from '../one-task.js';
-import { linked, nanos, stories } from '../stories.js';
+import { futures, linked, nanos, stories } from '../stories.js';
 import { folder, write } from '../written.js';
 
 /** The data of a report, read as the page reads it. */
@@ -255,4 +255,20 @@ t.test('what is no script of the page is refused by it', async (t) => {
     "const s = document.createElement('script'); s.textContent = 'globalThis.bad = 1'; document.body.append(s); typeof bad";
   t.equal(await page.value(added), 'undefined');
   t.match(page.errors.join(), /Content Security Policy/);
+});
+
+t.test('the row of a task whose first event is an end leads to its own slices', async (t) => {
+  const [first] = futures;
+  const [one, other] = [1, 2].map((key) => ({ key, future: first, address: addr(BigInt(0x1000 * key)) }));
+  const polled = (root: typeof one, began: number, time: number, isWhole = true) => {
+    const at = { hart: 0, depth: 0, root, future: first, address: root?.address };
+    const end = { type: 'poll-end', ...at, time: nanos(time), began: nanos(began), result: 'pending', chain: [] };
+    return [...(isWhole ? [{ type: 'poll-begin', ...at, time: nanos(began), state: undefined }] : []), end];
+  };
+  const events = [polled(one, 0, 5, false), polled(one, 10, 12), polled(other, 20, 90)].flat();
+  const trace = reported('number.html', linked(events as TraceEvent[]));
+  t.same(
+    [1, 2].map((task) => trace.start[longestOf(trace, { kinds: ['poll'], task })]),
+    [10, 20],
+  );
 });

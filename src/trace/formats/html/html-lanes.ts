@@ -69,6 +69,8 @@ interface Lane {
 
 interface TaskLane {
   readonly number: number;
+  /** Its name has the task's number. */
+  isNumbered: boolean;
   /** Polls that are open on it. */
   depth: number;
 }
@@ -131,13 +133,25 @@ export class HtmlLanes extends TrackWriter<Lane> {
   }
 
   lifeBegin(root: RootRef): void {
+    const process = this.#processOf(root.space);
+    const number = this.#out.lane({ kind: 'task', name: this.#taskName(root), process });
+    const lane = { number, isNumbered: false, depth: 0 };
+    this.#tasks.set(root, lane);
+    this.#numbered(root, lane);
+  }
+
+  #taskName(root: RootRef): string {
     const number = this.#numberOf(root);
     const about = root.about ? ` (${aboutText(root.about)})` : '';
-    const name = `${number > 0 ? `${number}: ` : ''}${rootText(root)}${about}`;
-    const process = this.#processOf(root.space);
-    const lane = { number: this.#out.lane({ kind: 'task', name, process }), depth: 0 };
-    this.#tasks.set(root, lane);
-    if (number > 0) this.#lanesOfTasks[number] = lane.number;
+    return `${number > 0 ? `${number}: ` : ''}${rootText(root)}${about}`;
+  }
+
+  /** A task has a number from its first poll on, which may not be the first that is seen of it. */
+  #numbered(root: RootRef, lane: TaskLane): void {
+    const number = this.#numberOf(root);
+    if (number === 0) return;
+    lane.isNumbered = true;
+    this.#lanesOfTasks[number] = lane.number;
   }
 
   lifeEnd(root: RootRef, time: GuestNanos, how: LifeEnd): void {
@@ -145,8 +159,13 @@ export class HtmlLanes extends TrackWriter<Lane> {
   }
 
   rootEnter(begin: PollBegin): void {
-    const lane = this.#tasks.get(begin.root);
+    const { root } = begin;
+    const lane = this.#tasks.get(root);
     if (lane === undefined) return;
+    if (!lane.isNumbered && !root.isPart) {
+      this.#numbered(root, lane);
+      this.names[lane.number] = this.#taskName(root);
+    }
     const taskDepth = ++lane.depth;
     this.#entering = { begin, lane: 0, depth: 0, task: lane.number + 1, taskDepth, wake: 0, leftTask: undefined };
   }
