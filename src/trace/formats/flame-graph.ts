@@ -50,7 +50,7 @@ function* picture(tree: CallTree): Generator<string> {
   yield '<?xml version="1.0" encoding="UTF-8"?>\n<!-- rsptrace flame graph -->\n';
   yield `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="monospace" font-size="11">\n`;
   yield '<style>text{pointer-events:none}.f{cursor:pointer}.f:hover rect{stroke:#000}.b{pointer-events:all;cursor:pointer}.m rect{fill:#e600e6}.p rect{opacity:.5}</style>\n';
-  yield `<rect width="100%" height="100%" fill="#f8f8f4"/>\n<text x="${WIDTH / 2}" y="22" text-anchor="middle" font-size="16">${xml(title)}</text>\n`;
+  yield `<rect width="100%" height="100%" fill="#f8f8f4"/>\n<text x="${WIDTH / 2}" y="22" text-anchor="middle" font-size="16">${xml(visible(title))}</text>\n`;
   yield `<text class="b" id="reset" x="${SIDE}" y="42" visibility="hidden">Reset zoom</text><text class="b" id="search" x="${WIDTH - SIDE}" y="42" text-anchor="end">Search</text>\n`;
   yield `<text id="details" x="${SIDE}" y="${height - 8}"> </text><text id="matched" x="${WIDTH - SIDE}" y="${height - 8}" text-anchor="end"> </text>\n`;
   const bottom = height - FOOT - ROW;
