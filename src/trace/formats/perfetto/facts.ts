@@ -66,9 +66,8 @@ const recordingNotes: readonly Note<RecordingFacts>[] = [
   ['records', 'records', 'number'],
   ['missing', 'missing', 'number'],
   ['foreign_hits', 'foreignHits', 'number'],
-  ['never_loaded', 'neverLoaded', 'list'],
+  ['never_loaded', 'neverLoaded', 'lines'],
   ['tail_lost', 'tailLost', 'flag'],
-  // A Future's name may have commas.
   ['unseen', 'unseen', 'lines'],
   ['left_out', 'leftOut', 'number'],
   ['records_clock', 'recordsClock', 'text'],
@@ -85,6 +84,7 @@ const noRecording: RecordingFacts = {
 const SAMPLES = 'samples_';
 const OWN_TIME = 'own_time_total_ns';
 
+// A name may have commas.
 const separators = { list: ', ', lines: '\n' } as const;
 
 function putNotes<T>(into: Annotations, notes: readonly Note<T>[], from: T): void {

@@ -106,7 +106,7 @@ export const TRACK_DESCRIPTOR = new Message({
 });
 export const CHILD_ORDERING = { chronological: 2, explicit: 3 };
 
-/** Numbers of tracks of ours: those that are high are no hart's, and take two bytes. */
+/** Numbers of tracks of ours. Those that are high take two bytes. */
 export const TRACK = {
   process: 1,
   tasks: 2,
@@ -116,6 +116,12 @@ export const TRACK = {
   waiting: 0x3ffc,
   runnable: 0x3ffe,
 };
+
+/** The number of a hart's track: none of those above. */
+export function hartTrack(hart: number): number {
+  const track = 4 + 2 * hart;
+  return track < TRACK.parts ? track : track + TRACK.runnable + 2 - TRACK.parts;
+}
 
 /** The first flow that is none of a task: those have the roots' keys. */
 export const FIRST_WAKE = 2 ** 40;

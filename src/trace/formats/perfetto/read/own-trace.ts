@@ -13,6 +13,7 @@ import type {
   TraceEvent,
 } from '../../../events/events.js';
 import { gapReason } from '../../../events/text.js';
+import { Damage } from '../../read/fields.js';
 import { EVENT, FIRST_WAKE, TRACK } from '../fields.js';
 import type { TrackDescriptor, Uuid } from './descriptors.js';
 import { OwnInstants } from './own-instants.js';
@@ -120,6 +121,8 @@ export class OwnTrace {
 
   #begin(track: Track, event: TrackEvent): void {
     const time = event.time as GuestNanos;
+    // Ranks of harts have 20 bits, too.
+    if (track.thread !== undefined) track.hart = Number(event.notes[NOTE.hart] ?? track.hart) & 0xf_ffff;
     let begin: AnyBegin | undefined;
     if (event.category === 'call') begin = this.#callBegin(track, event, time);
     else if (event.category === 'poll') begin = this.#pollBegin(track, event, time);
@@ -128,12 +131,11 @@ export class OwnTrace {
   }
 
   #callBegin(track: Track, event: TrackEvent, time: GuestNanos): CallBegin {
-    const { thread } = track;
-    if (thread !== undefined) track.hart = Number(event.notes[NOTE.hart] ?? 0);
+    const { hart, thread } = track;
     return {
       type: 'call-begin',
       time,
-      hart: track.hart,
+      hart,
       thread,
       function: this.#refs.functionOf(event),
       arguments: event.arguments,
@@ -255,7 +257,8 @@ export class OwnTrace {
     const isLost = notes[NOTE.result] === 'lost';
     const time = event.time as GuestNanos;
     const noted = notes[NOTE.began];
-    const began = (noted === undefined ? time : Number(noted)) as GuestNanos;
+    const began = Number(noted ?? time) as GuestNanos;
+    if (!Number.isSafeInteger(began) || began < 0) throw new Damage(`no call or poll can have begun at ${noted}`);
     const begin = noted === undefined ? undefined : this.#takeCut(name, began, track.thread);
     if (begin !== undefined) {
       this.#emit(this.#endOf(begin, event, isLost));
@@ -271,7 +274,8 @@ export class OwnTrace {
       return;
     }
     const root = this.#rootOf(track, event);
-    const whose = { root, future: this.#refs.futureOf(event), address: addressNote(event, NOTE.address) };
+    const future = this.#refs.futureOf(event, event.place);
+    const whose = { root, future, address: addressNote(event, NOTE.address) };
     if (isLost) this.#emit({ type: 'poll-lost', ...common, ...whose });
     else this.#emit({ type: 'poll-end', ...common, ...whose, ...this.#outcome(event), wasLost });
   }

@@ -105,8 +105,9 @@ export class Bodies {
   }
 
   #moreOfPoll(begin: PollBegin, isOutermost?: boolean, wake?: number): More {
-    const { root } = begin;
+    const { root, thread, hart } = begin;
     const more = this.more(begin).pointer(this.#sequence.nameField('task_address'), root.address);
+    if (thread !== undefined) more.value(this.#sequence.nameField('hart'), String(hart));
     if (isOutermost || wake !== undefined) more.flow(root.key);
     return wake === undefined ? more : more.endOfFlow(FIRST_WAKE + wake);
   }
@@ -283,8 +284,10 @@ export class Bodies {
     // When it began, by which a reader finds the begin.
     notes.value('began', String(event.began));
     if ('wasLost' in event && event.wasLost) notes.bool('was_lost', true);
-    const [category, name] = 'function' in event ? ['call', event.function.name] : ['poll', calledOf(event.future)];
-    return this.#sequence.body({ category, name });
+    // A reader may see no other event of it before.
+    const place = 'function' in event ? event.function : event.future;
+    if ('future' in place) return this.#sequence.body({ category: 'poll', name: calledOf(place), place });
+    return this.#sequence.body({ category: 'call', name: place.name, place });
   }
 
   #call(fn: FunctionRef): Body {

@@ -57,7 +57,7 @@ import type { OutputFile } from '../../output/output-file.js';
 import type { Served } from '../../served-calls.js';
 import { clockText } from '../../text-lines.js';
 import { putEngines, putHeading, putRecording } from '../facts.js';
-import { CHILD_ORDERING, EVENT, type EventType, PERF_SAMPLE, TRACE_PACKET, TRACK } from '../fields.js';
+import { CHILD_ORDERING, EVENT, type EventType, hartTrack, PERF_SAMPLE, TRACE_PACKET, TRACK } from '../fields.js';
 import { Bodies } from './bodies.js';
 import type { Body } from './body.js';
 import { PerfettoSequence, type TrackAbout } from './packets.js';
@@ -89,7 +89,6 @@ function ofProcess(uuid: number, name: string, siblingOrderRank: number, counter
 }
 
 const watchTrack = (watch: WatchRef): number => GAPS_TRACK - 2 - 2 * watch.key;
-const hartTrack = (hart: number): number => 4 + 2 * hart;
 /** The track of a call. */
 const callTrack = ({ hart, thread }: Track): number => (thread ? threadTrack(thread) : hartTrack(hart));
 const threadTrack = ({ key }: ThreadRef): number => FIRST_THREAD + 2 * key;
