@@ -186,9 +186,8 @@ export class Run {
 
   /** Arms the lost target over another connection; false if the target has ended. */
   async #reconnect(reconnect: () => Promise<Session>): Promise<boolean> {
-    const { options, target, connection, tracers, clock: traceClock, log } = this.parts;
+    const { options, connection, tracers, log } = this.parts;
     const { logger = silent } = options;
-    const { program, code } = target;
     for (const calls of allCalls(tracers)) calls.finish();
     log?.append({ type: 'left' });
     await connection.leave(logger);
@@ -200,6 +199,20 @@ export class Run {
       logger.info({ error: messageOf(thrown) }, 'the target is not there any more');
       return false;
     }
+    try {
+      await this.#goOnAt(session, before);
+    } catch (thrown) {
+      await leaveAsFound(session);
+      throw thrown;
+    }
+    await this.boot.insert();
+    return true;
+  }
+
+  /** `before`: the clock of the session before this one. */
+  async #goOnAt(session: Session, before: ClockReader | undefined): Promise<void> {
+    const { target, tracers, clock: traceClock, log } = this.parts;
+    const { program, code } = target;
     verifyArchitecture(session, program.arch);
     await verifyCode(session, program.elf, code);
     const clock = before && (await traceClock.find(session));
@@ -209,8 +222,6 @@ export class Run {
       tracers.counting.event(gap);
     }
     this.#connect(session, clock ? async () => clock : () => this.#firstClock());
-    await this.boot.insert();
-    return true;
   }
 
   async #firstClock(): Promise<ClockReader> {
@@ -289,6 +300,17 @@ function valueRegisters(plans: readonly ReadPlan[], { generalRegisters }: Archit
   const names = new Set(plans.flatMap(({ entryRegisters, exit }) => [...entryRegisters, ...exit.registers]));
   for (const name of generalRegisters) names.delete(name);
   return [...names];
+}
+
+/** What is there is another target. One that never ran is left stopped, any other goes on. */
+async function leaveAsFound(session: Session): Promise<void> {
+  try {
+    if (!(await (await session.stub()).neverRan())) await session.detach();
+  } catch {
+    // Its link is broken, too.
+  } finally {
+    session.close();
+  }
 }
 
 /** The error of a link that breaks in the middle. */

@@ -104,6 +104,21 @@ variant(t, 'a wire that falls silent is given up and opened again', async (t) =>
 /** Bytes of a trace with more than a hundred events in it. */
 const enough = 20_000;
 
+t.test('a machine that was started anew behind the link ends the recording, and is let go', async (t) => {
+  const [qemu, other] = [frozenGuest(t, 'rv-o2-long'), frozenGuest(t, 'rv-o2-long')];
+  await using proxy = await FaultProxy.start(qemu.socket);
+  const trace = join(scratchFolder(t), 'out.pftrace');
+  const args = ['--remote', proxy.path, '--reconnect', '--json', '-o', trace, ...probes];
+  const tracer = rsptrace(...args, elfPath('rv-o2-long'));
+  await traceGrows(tracer, trace, enough);
+  proxy.target = other.socket;
+  proxy.cut();
+  const { stdout, status } = await tracer.ended;
+  t.equal(status, 3);
+  t.match(JSON.parse(stdout), { end: 'failed', error: { code: 'TARGET_RESTARTED' } });
+  t.equal(proxy.connections, 2);
+});
+
 variant(t, 'without --reconnect a cut wire ends the recording', async (t) => {
   const qemu = frozenGuest(t, 'rv-o2-long');
   await using proxy = await FaultProxy.start(qemu.socket);
