@@ -51,6 +51,7 @@ export async function startPerf(pid: number, periodMs: number): Promise<Perf> {
     isOver = true;
   });
   await once(child, 'spawn').catch((thrown: NodeJS.ErrnoException) => {
+    closeSync(file);
     throw new RsptraceError('RUN_NOT_FOUND', `perf cannot be started: ${thrown.code}`, {
       hint: 'install it (Debian: linux-perf). Without --sampler the process is stopped instead, by gdbserver',
     });
