@@ -2,8 +2,8 @@
 //
 //   st_name (4) | st_info (1) | st_other (1) | st_shndx (2) | st_value (8) | st_size (8)
 //
-// Left out: undefined symbols, constants (absolute ones without a type), those of sections, files and thread-local
-// storage, local labels (`.L*`) and mapping symbols (`$x`, `$d`, `$a`, `$t`, RISC-V and ARM psABI).
+// Constants (absolute symbols without a type, as a linker's `_etext` may be) have a name, but name no address. Left out:
+// undefined symbols, those of sections, files and thread-local storage, local labels (`.L*`) and mapping symbols (`$x`, `$d`, `$a`, `$t`, RISC-V and ARM psABI).
 import type { Addr } from '../base/addr.js';
 import type { Budget } from '../base/budget.js';
 import { ByteReader } from '../base/byte-reader.js';
@@ -46,6 +46,7 @@ export class ElfSymbols {
   readonly #names: Uint8Array;
   readonly #budget: Budget;
   readonly #rows: Rows;
+  readonly #count: number;
   readonly #ranges: IntervalIndex;
   /** Where its segments are loaded. */
   readonly #loads: readonly { readonly low: CodeAddress; readonly high: CodeAddress }[];
@@ -56,8 +57,11 @@ export class ElfSymbols {
     this.#names = asText(names);
     this.#budget = elf.budget;
     this.#rows = rows;
+    const first = rows.isConstant.indexOf(1);
+    this.#count = first < 0 ? rows.start.length : first;
     const ranges = new IntervalList();
-    for (const [i, start] of rows.start.entries()) ranges.add(start, start + (rows.size[i] as number), i);
+    for (const [i, start] of rows.start.subarray(0, this.#count).entries())
+      ranges.add(start, start + (rows.size[i] as number), i);
     this.#ranges = new IntervalIndex(ranges);
     this.#loads = elf.loads.map(({ address, memorySize }) => {
       const low = elf.codes.toCode(address);
@@ -73,8 +77,9 @@ export class ElfSymbols {
     return new ElfSymbols(elf, names, readRows(elf, table, names));
   }
 
+  /** Those that name an address. */
   get count(): number {
-    return this.#rows.start.length;
+    return this.#count;
   }
 
   /**
@@ -92,7 +97,7 @@ export class ElfSymbols {
     if (row < 0) return [];
     const { start, size } = this.#rows;
     const found = [this.#symbol(row)];
-    for (let i = row + 1; start[i] === start[row]; i++) {
+    for (let i = row + 1; i < this.count && start[i] === start[row]; i++) {
       if (size[i] === size[row] || size[i] === 0) found.push(this.#symbol(i));
     }
     return found;
@@ -123,7 +128,7 @@ export class ElfSymbols {
   /** All symbols of a name, as the file spells it (mangled). */
   named(name: string): ElfSymbol[] {
     if (this.#byName === undefined) {
-      this.#budget.spend(this.count * COST_OF_NAME, NAMES);
+      this.#budget.spend(this.#rows.name.length * COST_OF_NAME, NAMES);
       this.#byName = new NameTable(this.#names, this.#rows.name);
     }
     return this.#byName.rowsLike(name).flatMap((row) => (this.#name(row) === name ? this.#symbol(row) : []));
@@ -161,11 +166,14 @@ interface Rows {
   readonly other: Uint8Array;
   readonly start: Float64Array;
   readonly size: Float64Array;
+  /** 1 for a constant. They come last. */
+  readonly isConstant: Uint8Array;
 }
 
 function emptyRows(count: number): Rows {
-  const [name, info, other] = [new Uint32Array(count), new Uint8Array(count), new Uint8Array(count)];
-  return { name, info, other, start: new Float64Array(count), size: new Float64Array(count) };
+  const [info, other, isConstant] = [new Uint8Array(count), new Uint8Array(count), new Uint8Array(count)];
+  const [start, size] = [new Float64Array(count), new Float64Array(count)];
+  return { name: new Uint32Array(count), info, other, start, size, isConstant };
 }
 
 /** In the order of addresses. */
@@ -189,13 +197,13 @@ function readRows(elf: ElfFile, table: ElfSection, names: Uint8Array): Rows {
     const size = signedWord(r.u32(), r.u32());
     const type = info & 15;
     if (section === 0 || type === STT_SECTION || type === STT_FILE || type === STT_TLS) continue;
-    if (isAbsolute && type === STT_NOTYPE) continue;
     if (Number.isNaN(start) || !(size >= 0) || name >= names.length || isLabel(names, name)) continue;
     all.name[count] = name;
     all.info[count] = info;
     all.other[count] = other;
     all.start[count] = start;
-    all.size[count++] = size;
+    all.size[count] = size;
+    all.isConstant[count++] = Number(isAbsolute && type === STT_NOTYPE);
   }
   return sorted(all, count);
 }
@@ -205,16 +213,17 @@ function readRows(elf: ElfFile, table: ElfSection, names: Uint8Array): Rows {
  * that is found.
  */
 function sorted(all: Rows, count: number): Rows {
-  const { start, size, info } = all;
+  const { start, size, info, isConstant } = all;
   const order = Uint32Array.from({ length: count }, (_, i) => i).sort(
     (a, b) =>
+      (isConstant[a] as number) - (isConstant[b] as number) ||
       (start[a] as number) - (start[b] as number) ||
       (size[b] as number) - (size[a] as number) ||
       rank(info[b] as number) - rank(info[a] as number) ||
       a - b,
   );
   const rows = emptyRows(count);
-  for (const key of ['name', 'info', 'other', 'start', 'size'] as const) {
+  for (const key of ['name', 'info', 'other', 'start', 'size', 'isConstant'] as const) {
     const [from, to] = [all[key], rows[key]];
     for (let i = 0; i < count; i++) to[i] = from[order[i] as number] as number;
   }

@@ -93,7 +93,7 @@ t.test('slices of calls, with what they were given and gave', async (t) => {
       ['k::work::leaf', 'slice', 100, 1400, 1, 'src/work.rs:11'],
       ['k::work::add', 'slice', 2000, 3000, 2, 'src/work.rs:21'],
       ['k::work::leaf', 'slice', 4000, 4500, 1, 'src/work.rs:11'],
-      ['k::work::add', 'instant', 2_000_100, 2_000_100, 0, undefined],
+      ['k::work::add', 'instant', 2_000_100, 2_000_100, 0, 'src/work.rs:21'],
     ],
   );
   const address = (fn: typeof main) => fn.address.toString();
