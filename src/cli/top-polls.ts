@@ -47,7 +47,7 @@ class PollsView implements RecordingWatcher {
   constructor(args: TopArguments & { readonly elf: string }, live: LivePolls) {
     this.#args = args;
     this.#live = live;
-    const app = { json: async () => this.#json(), onQuit: () => this.#quit() };
+    const app = { json: async () => this.#json(), onQuit: () => this.#quit(), ends: this.ending };
     this.#app = args.json ? undefined : new App(app);
   }
 
@@ -90,7 +90,6 @@ class PollsView implements RecordingWatcher {
   #quit(): void {
     this.#app?.close();
     this.#stopper.abort();
-    this.#app?.resume();
   }
 
   async #show(progress: () => Progress): Promise<void> {

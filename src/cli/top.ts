@@ -83,7 +83,7 @@ class Looks {
     this.#watched = watched;
     this.#own = own;
     this.#stopper = stopper;
-    const app = { json: () => this.#json(), onQuit: () => stopper.abort() };
+    const app = { json: () => this.#json(), onQuit: () => stopper.abort(), ends: stopper.signal };
     this.#app = args.json ? undefined : new App(app);
   }
 

@@ -31,8 +31,10 @@ export interface Content<I extends Item> {
 interface AppOptions {
   /** The last look as JSON. */
   json(): Promise<string>;
-  /** The look that waits may come, or the program is to end. */
+  /** The program is to end. */
   onQuit(): void;
+  /** Aborted when no more looks come, by a key or a signal. */
+  readonly ends: AbortSignal;
 }
 
 type Page = 'tasks' | 'task' | 'resources' | 'help';
@@ -69,6 +71,7 @@ export class App<I extends Item> {
 
   constructor(options: AppOptions) {
     this.#options = options;
+    options.ends.addEventListener('abort', () => this.#resume());
   }
 
   open(): void {
@@ -89,9 +92,9 @@ export class App<I extends Item> {
     await this.#draw();
   }
 
-  /** Resolves while no look is wanted only when one is again. */
+  /** Resolves while no look is wanted only when one is again, or when all is over. */
   async resumed(): Promise<void> {
-    if (!this.#view.isPaused) return;
+    if (!this.#view.isPaused || this.#options.ends.aborted) return;
     await new Promise<void>((resolve) => {
       this.#onResume = resolve;
     });
@@ -167,7 +170,6 @@ export class App<I extends Item> {
     this.#set({ message: '' });
     if (key === 'ctrl-c' || (key === 'q' && !this.#view.isTyping)) {
       this.#options.onQuit();
-      this.resume();
       return;
     }
     if (this.#view.isTyping) this.#type(key);
@@ -200,7 +202,7 @@ export class App<I extends Item> {
     else if (key === '/') set({ page: 'tasks', isTyping: true, filter: '' });
     else if (key === 'p' || key === ' ') {
       set({ isPaused: !isPaused });
-      if (isPaused) this.resume();
+      if (isPaused) this.#resume();
     } else if (key === 'return' || key === 'enter' || key === 'right') this.#openSelected();
     else this.#move(key);
   }
@@ -212,7 +214,7 @@ export class App<I extends Item> {
   }
 
   /** Whoever waits for looks to be wanted again goes on. */
-  resume(): void {
+  #resume(): void {
     this.#onResume();
     this.#onResume = () => {};
   }
