@@ -35,3 +35,9 @@ t.test('a mark of an end still names its own address', async (t) => {
   t.equal(mark?.address, 0x65_4000n);
   t.equal(symbols.at(addr(0x65_4000n))?.name, '__stack_top');
 });
+
+t.test('a constant has a name: a linker may give the end of a text as one', async (t) => {
+  const { symbols } = await ElfFile.open(elfPath('x86-procs-mill'));
+  t.match(symbols.named('anywhere'), [{ address: 1n }]);
+  t.notOk([...symbols].some(({ name }) => name === 'anywhere'));
+});
