@@ -177,7 +177,7 @@ function report(args: Chosen, facts: ProfileFacts, tree: CallTree): void {
   const rows = sampleRows(tree, args.sort);
   printed(args, asJson(args, facts, rows), () =>
     rows.length === 0
-      ? 'nothing was sampled\n'
+      ? `nothing was sampled${args.sampler === 'perf' ? ': no thread ran. rsptrace tasks --pid PID says what they wait for' : ''}\n`
       : sampleTable(rows.slice(0, args.top), facts.samples, tableOptions(args.full)),
   );
   if (!args.json) note(...notesOn(args, facts, rows.length));

@@ -1,4 +1,4 @@
-/** What a stream says of its terminal; undefined where it does not know: in a file, and where it says 0, as serial lines do. */
+/** What a stream says of its terminal. Undefined for a file, and where a terminal says 0, as serial lines do. */
 export function sizeOf({ columns, rows }: Partial<Pick<NodeJS.WriteStream, 'columns' | 'rows'>>): {
   readonly columns: number | undefined;
   readonly rows: number | undefined;

@@ -36,7 +36,7 @@ export interface ClockLeak {
   /** At a probe, before it is handled. True: the guest is to go on, and will stop here again. */
   wantsAgain(pc: bigint, hart: string | undefined): boolean;
   /**
-   * Goes on from a stop with nothing but what has been handled, at last by `goOn`, which resumes as `how` says.
+   * Goes on from a stop with nothing but what has been handled. The last step is `goOn`, which resumes as `how` says.
    * @param stepped since this time, by a single step that was necessary
    */
   resume(batch: Batch, how: Resume, goOn: GoOn, stepped?: number): Promise<StopReply | undefined>;

@@ -183,8 +183,8 @@ export function bareExits({ hooks }: Placement, code: ProbeCode): readonly Write
 }
 
 /**
- * Removes from a forked child what it has inherited. Its patched functions get their bytes back, no others. Its open calls return
- * without a record, because the ring belongs to its parent too. Both processes are stopped. What cannot be written is
+ * Removes from a forked child what it has inherited. Its patched functions get their bytes back, no others. Its open
+ * calls return without a record, because the ring belongs to its parent too. Both processes are stopped. What cannot be written is
  * left as it is, because then the child is gone.
  */
 export async function cleanChild(

@@ -47,8 +47,8 @@ const registers = /(?:^|::)(?:Volatile|VolatileCell|Mmio)(?:<|$)|^(?:volatile_re
 const devices = new WeakMap<Shape, boolean>();
 
 /**
- * Whether who reads such a value as far as it is shown may read a register of a device, which may change it: a serial
- * port then loses what it has received.
+ * Whether a register of a device may be among what is read of such a value. Reading it may change it: a serial port
+ * then loses what it has received.
  */
 export function leadsToDevice(shape: Shape): boolean {
   return madeOnce(devices, shape, () => {

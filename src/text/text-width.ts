@@ -30,7 +30,10 @@ export function clipEnd(text: string, width: number): string {
   return `${letters.join('')}…`;
 }
 
-/** A source file and line, with as many of its folders as there is room for: `…/net/mod.rs:4`. Of other text the end is kept. */
+/**
+ * A source file and line, with as many of its folders as there is room for: `…/net/mod.rs:4`. Of other text the end is
+ * kept.
+ */
 export function clipPlace(text: string, width: number): string {
   if (textWidth(text) <= width || text.includes(' ')) return clipStart(text, width);
   // The mark and the slash behind it are two columns.

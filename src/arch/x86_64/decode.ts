@@ -228,7 +228,10 @@ function isAt(view: DataView, at: number, text: string): boolean {
   return view.getUint8(at + text.length) === 0;
 }
 
-/** capstone.h `cs_group_type`: jump 1, call 2, return 3, interrupt 4, return from interrupt 5. loop, loope, loopne: none. */
+/**
+ * capstone.h `cs_group_type`: jump 1, call 2, return 3, interrupt 4, return from interrupt 5. `loop`, `loope` and
+ * `loopne` are in none.
+ */
 function flowOf(op: string, view: DataView, detail: number): Flow {
   let groups = 0;
   const count = Math.min(view.getUint8(detail + 83), 8);

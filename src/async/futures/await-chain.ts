@@ -145,7 +145,7 @@ export function liveAt(held: HeldFuture, bytes: Uint8Array, base = 0, hop = 0): 
   return live;
 }
 
-/** How many bytes of a block {@link liveAt} looks at: an array's elements and discriminants may lie behind the first. */
+/** How many bytes of a block {@link liveAt} reads: an array's elements and discriminants may lie behind the first. */
 export function extentOf(held: HeldFuture, hop: number): number {
   const pointer = held.hops[hop];
   const { offset, repeats, guards } = pointer ?? held;
