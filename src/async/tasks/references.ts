@@ -16,7 +16,8 @@ import {
   type VariantPart,
   variantName,
 } from '../../dwarf/index.js';
-import { memberAt, membersOf, numberAt } from './layout.js';
+import { firstPointer, memberAt, membersOf, numberAt } from './layout.js';
+import { queuedMessages } from './queued-messages.js';
 
 /** A pointer in a value that lives. */
 export interface Reference {
@@ -36,6 +37,8 @@ export interface Pointed {
   readonly size: number;
 }
 
+/** The receiver's side of a channel. */
+const QUEUE = 'tokio::sync::mpsc::chan::Rx';
 const MAX_DEPTH = 24;
 const MAX_ELEMENTS = 1024;
 const MAX_BYTES = 1 << 24;
@@ -54,7 +57,7 @@ interface Walk {
 
 /**
  * Finds the pointers that values of some types have. These may lie in the locals of a Future's present state, enums,
- * tuples, arrays, `Box` and `Vec`. What a `&` points to belongs to somebody else, and is not searched.
+ * tuples, arrays, `Box`, `Vec`, and messages that were not received. What a `&` points to belongs to somebody else, and is not searched.
  */
 export class References {
   readonly #memory: MemoryReader;
@@ -102,6 +105,7 @@ export class References {
       maybe: walk.maybe || type.tag === DW_TAG.union_type,
     };
     for (const member of members) await this.#member(member, block, offset, here);
+    if (name === QUEUE) await this.#queue(type, block, offset, inner);
     if (variantPart) await this.#variants(type, variantPart, block, offset, here);
   }
 
@@ -156,6 +160,18 @@ export class References {
       await this.#behind(element, addOffset(at, i * stride), walk);
   }
 
+  /** Whoever receives owns what was sent. */
+  async #queue(type: Die, { bytes }: Block, offset: number, walk: Walk): Promise<void> {
+    const message = genericsOf(type).get('T');
+    const pointer = firstPointer(type);
+    if (!message || !pointer || !this.#mayHold(message)) return;
+    const chan = addr(numberAt(bytes, { offset: offset + pointer.offset, size: 8 }));
+    const pointed = behindCounts(pointer.type, chan);
+    if (pointed.type === undefined) return;
+    const places = await queuedMessages(this.#memory, { type: pointed.type, address: pointed.address });
+    for (const place of places) await this.#behind(message, place, { ...walk, within: [] });
+  }
+
   /** `&NAME` if a pointer to this type leads to a value of that name, as it is or as a part. */
   #reaches(type: Die | undefined, depth = 0): string | undefined {
     if (type === undefined || depth > MAX_DEPTH || type.tag !== DW_TAG.structure_type) return undefined;
@@ -192,6 +208,7 @@ export class References {
     const name = stripGenerics(typeName(type));
     if (this.#wanted.has(name)) return true;
     if (name === 'alloc::vec::Vec') return into(genericsOf(type).get('T'));
+    if (name === QUEUE && into(genericsOf(type).get('T'))) return true;
     return membersOf(type).some((member) => into(member.type));
   }
 }
