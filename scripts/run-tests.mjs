@@ -1,13 +1,14 @@
 #!/usr/bin/env node
 // Runs test files, several at a time, in processes that each run one file after another (scripts/test-host.mjs).
-//   scripts/run-tests.mjs [--long] [--each] [FILE...]      without FILE all of them; --each: each test's CPU too
+//   scripts/run-tests.mjs [--whole | --long] [--each] [FILE...]      --each: each test's CPU too
+// Without a FILE all of them run, but for the tests that test/costly.json names: these need --whole.
 // It says what happens as it happens: a line for each file as it ends, a failure with all that is known of it.
 // At the end come the slowest files and one plain line that any CI reads, 'N passed, N failed'.
 // What has been printed stays printed if the run is cut short. A test that is skipped is a failure, and so is none.
 // A process ends after a file that failed, and when it has grown large. tap's own runner costs each file seconds of CPU.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { dirname, join, relative, resolve } from 'node:path';
 import { Parser } from 'tap-parser';
@@ -22,13 +23,17 @@ const SLOWEST = 10;
 /** Most files wait for a third of their time: for a guest, or for a time limit that they test. */
 const JOBS = availableParallelism() + 2;
 const words = process.argv.slice(2);
-const odd = words.find((word) => word.startsWith('-') && word !== '--long' && word !== '--each');
+const options = ['--whole', '--long', '--each'];
+const odd = words.find((word) => word.startsWith('-') && !options.includes(word));
 if (odd !== undefined) {
-  console.error(`scripts/run-tests.mjs: there is no option ${odd}, only --long and --each`);
+  console.error(`scripts/run-tests.mjs: there is no option ${odd}, only ${options.join(', ')}`);
   process.exit(2);
 }
 const long = words.includes('--long');
 const each = words.includes('--each');
+const isWhole = long || words.includes('--whole') || words.some((word) => !word.startsWith('-'));
+/** By file, the tests that only `--whole` runs. */
+const costly = isWhole ? {} : JSON.parse(readFileSync(join(root, 'test/costly.json'), 'utf8'));
 /** Of a file, in seconds: only what hangs meets it, on a busy machine too. */
 const LIMIT = long ? 7200 : 900;
 /** What takes longest begins, files and folders, so that none of it is alone at the end. */
@@ -156,7 +161,7 @@ class Host {
     });
     const said = this.#saysEnd(file);
     // Whether it still lives shows in `#closed`.
-    this.#child.send({ file, script, limitMs: LIMIT * 1000 }, () => {});
+    this.#child.send({ file, script, limitMs: LIMIT * 1000, leftOut: costly[file] }, () => {});
     const gone = this.#closed.then((how) => ({ how }));
     const {
       how,
@@ -165,7 +170,7 @@ class Host {
       memory = 0,
     } = await Promise.race([Promise.all([said, seen]).then(([end]) => end), gone]);
     clearTimeout(killer);
-    const bad = how !== undefined || counts.passed === 0;
+    const bad = how !== undefined || (counts.passed === 0 && !(file in costly));
     if (bad && counts.failed === 0)
       tell(counts, { name: `ended${how ? ` with ${how}` : ''}, ${counts.passed} passed` }, [file]);
     this.#isClean &&= counts.failed === 0;
@@ -256,5 +261,7 @@ console.log(
 );
 for (const { file, time, cpu } of files.sort((a, b) => b.time - a.time).slice(0, SLOWEST))
   console.log(`  ${seconds(time).padStart(8)}  CPU ${seconds(1000 * cpu).padStart(7)}  ${file}`);
+const named = Object.values(costly).flat().length;
+if (named > 0) console.log(`\n${named} tests that take long were left out (test/costly.json): --whole runs them`);
 console.log(`\n${total('passed')} passed, ${total('failed')} failed`);
 process.exitCode = total('passed') > 0 && total('failed') === 0 ? 0 : 1;

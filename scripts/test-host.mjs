@@ -22,11 +22,12 @@ function since(before) {
   return { own: own - before.own, children: children - before.children };
 }
 
-async function run({ file, script, limitMs }) {
+async function run({ file, script, limitMs, leftOut }) {
+  const names = new Set(leftOut);
   const before = cpu();
   const tests = [];
   await root.test(file, { timeout: limitMs }, async (test) => {
-    hold(test);
+    hold(test, names);
     let begun = before;
     // What a file does before its first test is the first one's. So is what tests do that follow it and never wait:
     // their ends are seen together.
@@ -35,6 +36,7 @@ async function run({ file, script, limitMs }) {
       begun = cpu();
     });
     await import(pathToFileURL(script).href);
+    for (const name of names) test.fail(`test/costly.json names '${name}', which is no test of this file`);
   });
   // Whoever reads TAP reports a test when the next line comes, one that is no comment.
   root.pragma({ strict: false });
