@@ -10,7 +10,7 @@ import { plural } from '../text/index.js';
 /** How long it may take until it listens, and until it answers, in milliseconds. */
 const answerMs = 10_000;
 const lookMs = 5;
-/** How long a server may take to be started, in milliseconds. */
+/** How long a server may take to be started, and a client that was killed to be gone, in milliseconds. */
 const startMs = 300;
 /** How long a supervisor has to begin, in milliseconds. */
 const supervisorMs = 1500;
@@ -28,11 +28,16 @@ const [established, listening] = ['01', '0A'];
  * time that a supervisor has to act.
  */
 export async function abandonedServer(pid: number): Promise<number | undefined> {
-  for (const deadline = performance.now() + supervisorMs; ; await delay(lookMs)) {
+  const begun = performance.now();
+  for (;;) {
     const tracer = tracerOf(pid);
     if (tracer === undefined || !isOurs(tracer)) return undefined;
-    if (socketsOf(tracer).some(({ state }) => state === established)) return undefined;
-    if (performance.now() > deadline) return tracer;
+    const waited = performance.now() - begun;
+    // A client that was killed is there until the system has taken it down.
+    const hasClient = socketsOf(tracer).some(({ state }) => state === established);
+    if (hasClient && waited > startMs) return undefined;
+    if (!hasClient && waited > supervisorMs) return tracer;
+    await delay(lookMs);
   }
 }
 
