@@ -50,14 +50,20 @@ execFileSync('gcc', ['-g', '-O1', '-pg', '-o', native, source]);
 const directory = join(folder, 'native.uftrace');
 // Without the scheduler's events: uftrace takes what a busy machine took out of times in some of its outputs, in others not.
 execFileSync('uftrace', ['record', '--no-event', '-d', directory, '--no-pager', native], { stdio: 'ignore' });
+/** Of a time longer than a millisecond it prints three digits of that. */
+const times = { us: 1e3, ms: 1e6, ' s': 1e9 };
+const inNanos = (time = '', unit = ''): { readonly ns: number; readonly error: number } => {
+  const scale = times[unit as keyof typeof times];
+  return { ns: Math.round(Number(time) * scale), error: scale / 1e3 };
+};
 const uftraceRows = new Map(
   [
     ...execFileSync('uftrace', ['report', '-d', directory, '-f', 'call,total,self', '--no-pager'], {
       encoding: 'utf8',
-    }).matchAll(/^ +([\d.]+) us +([\d.]+) us +(\d+) +(\w+)$/gm),
-  ].map(([, total, self, count, name]) => [
+    }).matchAll(/^ +([\d.]+) (us|ms| s) +([\d.]+) (us|ms| s) +(\d+) +(\w+)$/gm),
+  ].map(([, total, unit, self, unitOfSelf, count, name]) => [
     name,
-    [Number(count), Math.round(Number(total) * 1e3), Math.round(Number(self) * 1e3)],
+    { calls: Number(count), total: inNanos(total, unit), self: inNanos(self, unitOfSelf) },
   ]),
 );
 
@@ -66,8 +72,13 @@ t.test("a directory of uftrace and its Chrome JSON are read as uftrace's own rep
   writeFileSync(chrome, execFileSync('uftrace', ['dump', '--chrome', '-d', directory, '--no-pager']));
   t.ok(uftraceRows.size >= 4);
   for (const path of [directory, chrome]) {
-    const found = new Map((await rows(path)).map((row) => [row.name, [row.calls, row.total_ns, row.self_ns]]));
-    for (const [name, wanted] of uftraceRows) t.same(found.get(name ?? ''), wanted, `${name} of ${path}`);
+    const found = new Map((await rows(path)).map((row) => [row.name, row]));
+    for (const [name, { calls, total, self }] of uftraceRows) {
+      const row = found.get(name ?? '');
+      t.equal(row?.calls, calls, `${name} of ${path}`);
+      t.ok(Math.abs((row?.total_ns ?? 0) - total.ns) < total.error, `${name} of ${path}: ${row?.total_ns}`);
+      t.ok(Math.abs((row?.self_ns ?? 0) - self.ns) < self.error, `${name} of ${path}: ${row?.self_ns}`);
+    }
   }
 });
 
@@ -122,7 +133,7 @@ t.test('a merge has the calls of all traces, in the order of time', async (t) =>
   // Each function's rows: those of the same address are one.
   for (const { function: name, calls: count } of functions) {
     const own = (await rows(merged, '--filter', `fn:${name}`)).reduce((sum, row) => sum + row.calls, 0);
-    t.equal(own, 2 * count + (uftraceRows.get(name)?.[0] ?? 0), name);
+    t.equal(own, 2 * count + (uftraceRows.get(name)?.calls ?? 0), name);
   }
   t.equal(found.get('puts'), 1);
   const firsts = new Map<number, number>();
