@@ -30,7 +30,7 @@ import { ExitCode, note } from './failure.js';
 import { openSamples } from './open-samples.js';
 import type { ReportArguments } from './options/saved-trace.js';
 import type { ProfileArguments } from './options/target.js';
-import { chosenInto, headJson, noMatch, once, readChosen } from './saved-trace.js';
+import { headJson, noMatch, once, readChosen } from './saved-trace.js';
 import { reportStory } from './story.js';
 import { printed, tableOptions } from './terminal.js';
 
@@ -39,6 +39,7 @@ export async function report(args: ReportArguments): Promise<number> {
   if (args.story !== undefined) return reportStory(args, args.story);
   if (args.callers !== undefined) return reportArcs(args, '--callers', args.callers);
   if (args.callees !== undefined) return reportArcs(args, '--callees', args.callees);
+  if (args.by === 'await') refuseCondition(args);
   // Without --by: what there is.
   let locks = new LockSummary();
   const wanted: readonly Grouping[] = args.by === undefined ? ['future', 'fn'] : [args.by];
@@ -124,10 +125,15 @@ async function reportArcs(args: ReportArguments, option: '--callers' | '--callee
 export async function offCpu(args: ProfileArguments & { readonly elf: string }): Promise<number> {
   const { elf: trace, output } = args;
   const file = output === undefined ? [] : [openSamples(output, args.force, 'merged')];
-  const waits = new OffCpu(tee(file), args.full);
+  let waits = new OffCpu(tee(file));
+  const into = (chosen: Chosen | undefined): OffCpu => {
+    waits = new OffCpu(tee(file), { isFull: args.full, chosen });
+    return waits;
+  };
   let read: TraceRead;
   try {
-    read = await readChosen(trace, chosenInto(waits), args);
+    refuseCondition(args);
+    read = await readChosen(trace, into, args);
   } catch (thrown) {
     // What was opened is closed.
     for (const sink of file) sink.end();
@@ -145,6 +151,14 @@ export async function offCpu(args: ProfileArguments & { readonly elf: string }):
     waits.wakes === 0 && 'the trace has no wakes, so nothing says who ends a wait: record with --wakes',
   );
   return ExitCode.recorded;
+}
+
+/** A condition compares what calls and polls have. */
+function refuseCondition({ filter }: Pick<ReportArguments, 'filter'>): void {
+  if (filter?.condition === undefined) return;
+  throw new RsptraceError('USAGE', `--filter '${filter.text}': a wait has nothing that a condition could compare`, {
+    hint: 'leave what begins with `if` out: the name chooses the waits of that task, and inside that Future',
+  });
 }
 
 function waitJson({ task, at, whole, wokenBy, waits, total, max, runnable }: WaitRow): object {

@@ -58,6 +58,14 @@ export function awaitText(
   return text === undefined ? undefined : `${shown(text)}${insideText(place)}`;
 }
 
+/** Whether a name that is wanted is one of the wait: of the task, of a Future that it goes through, or of the place. */
+export function isWaitNamed(end: PollEnd, isWanted: (name: string) => boolean): boolean {
+  const at = awaitPlace(end);
+  const inside = end.chain.map(({ future, typeName }) => future?.future ?? typeName);
+  const place = at && awaitText(at);
+  return [end.root.future.future, end.future.future, ...inside, ...(place === undefined ? [] : [place])].some(isWanted);
+}
+
 /** `, in tokio Mutex::lock`, behind a place or a name; empty without a library. */
 export function insideText({ inside }: Pick<AwaitPlace, 'inside'>): string {
   return inside === undefined ? '' : `, in ${libraryName(inside)}`;

@@ -30,7 +30,9 @@ interface FindingLimits {
   readonly longPollNs?: number | undefined;
 }
 
+/** As asyncio's `slow_callback_duration`. */
 export const defaultLongPoll = 100e6;
+/** As tokio-console's task that has never yielded. */
 const longWait = 1e9;
 const selfWakesInRow = 100;
 const idlePollsInRow = 100;

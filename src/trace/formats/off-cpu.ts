@@ -1,5 +1,5 @@
 import { madeOnce } from '../../base/made-once.js';
-import { type AwaitPlace, awaitPlace } from '../events/await-place.js';
+import { type AwaitPlace, awaitPlace, isWaitNamed } from '../events/await-place.js';
 import { wholeAwait } from '../events/await-ways.js';
 import {
   type GuestNanos,
@@ -16,6 +16,7 @@ import {
   type Wake,
 } from '../events/events.js';
 import { calledOf, futureNames, type Named } from '../events/future-names.js';
+import type { Chosen } from '../events/selection.js';
 import { Filter } from '../events/sinks.js';
 import { linkText, wakeSourceText } from '../events/text.js';
 import type { LaneWriter } from './lane-writer.js';
@@ -71,6 +72,13 @@ interface Wait {
   readonly until: GuestNanos;
 }
 
+interface WantedWaits {
+  /** A row for each way to wait, with the library's awaits. */
+  readonly isFull?: boolean;
+  /** Only the waits that it names. */
+  readonly chosen?: Chosen | undefined;
+}
+
 /**
  * The off-CPU profile of a trace of polls: what tasks wait for, and who ends that. Each wait goes on to another sink as
  * samples that weigh its time. Their stack is the task, what it awaits, and who woke it. The time from the wake on is
@@ -80,7 +88,7 @@ interface Wait {
  */
 export class OffCpu extends Filter {
   readonly #lanes: Lanes;
-  readonly #isFull: boolean;
+  readonly #wanted: WantedWaits;
   readonly #waiting = new Map<RootRef, PollEnd>();
   /** The first wake since a task's last poll began. */
   readonly #woken = new Map<RootRef, Woken>();
@@ -93,10 +101,9 @@ export class OffCpu extends Filter {
   /** Wakes in the trace. */
   wakes = 0;
 
-  /** `isFull`: a row for each way to wait, with the library's awaits. */
-  constructor(sink: TraceSink, isFull = false) {
+  constructor(sink: TraceSink, wanted: WantedWaits = {}) {
     super(sink);
-    this.#isFull = isFull;
+    this.#wanted = wanted;
     this.#lanes = new Lanes(this.#writer());
   }
 
@@ -174,6 +181,7 @@ export class OffCpu extends Filter {
     if (this.#over === undefined) return;
     const { end, until } = this.#over;
     this.#over = undefined;
+    if (this.#wanted.chosen && !isWaitNamed(end, this.#wanted.chosen.note)) return;
     const woken = mark === undefined ? this.#woken.get(end.root) : undefined;
     const wokenBy = mark ?? sourceOf(woken, woken?.by && calledOf(woken.by));
     const wokenAt = woken ? Math.min(Math.max(woken.wake.time, end.time), until) : until;
@@ -190,7 +198,7 @@ export class OffCpu extends Filter {
   #count(end: PollEnd, wokenBy: string, woken: Woken | undefined, time: number, runnable: number): void {
     const task = waitingName(end);
     const at = awaitPlace(end);
-    const whole = this.#isFull ? wholeAwait(end) : undefined;
+    const whole = this.#wanted.isFull ? wholeAwait(end) : undefined;
     const place = whole ?? `${at?.file}\n${at?.line}\n${at?.inside}`;
     const key = [task.future, task.instance, place, wokenBy, woken?.by?.instance].join('\n');
     const mark = woken ? undefined : wokenBy;

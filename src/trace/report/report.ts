@@ -1,5 +1,5 @@
 import { type Addr, hex } from '../../base/addr.js';
-import { type AwaitPlace, awaitPlace, awaitText } from '../events/await-place.js';
+import { type AwaitPlace, awaitPlace, awaitText, isWaitNamed } from '../events/await-place.js';
 import { wholeAwait } from '../events/await-ways.js';
 import { type CallTime, TimedFold } from '../events/call-times.js';
 import type {
@@ -182,6 +182,7 @@ class Calls<K extends Key> extends TimedFold {
     row.self += spent.self;
     if (!this.#counts(begin)) return;
     if (event.wasLost) row.lost--;
+    if (event.stopped) row.stopped++;
     // Of outermost calls, recursion is inside one of them.
     row.total += this.#subjects.isOutermost ? spent.time : spent.total;
     row.durations.add(spent.time);
@@ -237,8 +238,7 @@ function awaits(rows: Rows, chosen: Chosen | undefined, isFull: boolean): TraceS
     const place = (at && awaitText(at)) ?? 'waiting';
     const whole = isFull ? wholeAwait(end) : undefined;
     const name = whole ?? at?.future ?? end.future.future;
-    const around = end.chain.map(({ future, typeName }) => future?.future ?? typeName);
-    if (chosen && ![end.root.future.future, ...around, name, place].some(chosen.note)) return undefined;
+    if (chosen && !isWaitNamed(end, chosen.note)) return undefined;
     const row = rows.of(whole ?? place, () => ({ name, file: at?.file, line: at?.line, inside: at?.inside }));
     row.calls++;
     return row;

@@ -10,6 +10,9 @@ import { futures, lateWaits, linked, nanos, stories, suspend0, suspend1, tell, t
 
 const folder = scratchFolder(t);
 
+const file = '/h/.cargo/registry/src/index-1/tokio-1.54.1/src/sync/mutex.rs';
+const lock = { future: undefined, typeName: 'tokio::sync::Mutex::lock', address: undefined };
+
 function profileOf(events: readonly TraceEvent[]): { readonly offCpu: OffCpu; readonly samples: readonly Sample[] } {
   const samples: Sample[] = [];
   const keep = (event: TraceEvent): void => void (event.type === 'sample' && samples.push(event));
@@ -135,8 +138,6 @@ t.test('a name chooses the waits inside the Futures that it names', async (t) =>
 });
 
 t.test('a row a whole chain, where that was asked for', async (t) => {
-  const file = '/h/.cargo/registry/src/index-1/tokio-1.54.1/src/sync/mutex.rs';
-  const lock = { future: undefined, typeName: 'tokio::sync::Mutex::lock', address: undefined };
   const chain = [{ ...lock, state: { name: '', file, line: 455 } }];
   const events = linked([
     { type: 'poll-begin', ...of, time: nanos(0), state: undefined },
@@ -149,11 +150,36 @@ t.test('a row a whole chain, where that was asked for', async (t) => {
   t.match(short.rows(), [{ name: 'a', file: 'src/a.rs', line: 12, inside: 'tokio::sync::Mutex::lock' }]);
   const whole = `a at src/a.rs:12 > tokio::sync::Mutex::lock at ${file}:455`;
   t.match(full.rows(), [{ name: whole, line: 12, total: 30 }]);
-  const waits = new OffCpu(openTrace(join(folder, 'full.folded')), true);
+  const waits = new OffCpu(openTrace(join(folder, 'full.folded')), { isFull: true });
   tell(waits, events);
   t.match(waits.rows(), [{ whole, waits: 1, total: 30 }]);
   const table = offCpuTable(waits.rows(), { color: false, width: 400 });
   t.match(table, /a at src\/a\.rs:12 > tokio::sync::Mutex::lock at tokio-1\.54\.1\/src\/sync\/mutex\.rs:455/);
+});
+
+t.test('a name chooses the waits that go through it, as `report --by await` does', async (t) => {
+  const chain = [{ ...lock, state: { name: '', file, line: 455 } }];
+  const events = linked([
+    { type: 'poll-begin', ...of, time: nanos(0), state: undefined },
+    { type: 'poll-end', ...of, time: nanos(10), began: nanos(0), result: 'pending', state: suspend0, chain },
+    { type: 'poll-begin', ...of, time: nanos(40), state: suspend0 },
+  ]);
+  const nothing = (): void => {};
+  for (const [wanted, waits] of [
+    ['a', 1],
+    ['tokio::sync::Mutex::lock', 1],
+    ['b', 0],
+  ] as const) {
+    const chosen = { begin: () => false, note: (name: string) => name === wanted };
+    const offCpu = new OffCpu(
+      { begin: nothing, hart: nothing, flush: nothing, end: nothing, event: nothing },
+      { chosen },
+    );
+    const report = reportBy('await', chosen);
+    tell(offCpu, events);
+    tell(report, events);
+    t.match([offCpu.rows().length, report.rows().length], [waits, waits], wanted);
+  }
 });
 
 t.test('samples beside calls are a tree of their own, by their time', async (t) => {
