@@ -1,8 +1,26 @@
 // What the file of a recording's inputs has besides records: the texts between them, and their shapes.
+
 import type { StuckTask } from '../async/futures/index.js';
+import {
+  among,
+  badShape,
+  checked,
+  flag,
+  list,
+  number,
+  object,
+  optional,
+  parsedAs,
+  positive,
+  type Read,
+  shaped,
+  text,
+  whole,
+  word,
+} from '../base/json-shape.js';
 import type { CounterScale, InstalledFacts } from '../engines/index.js';
 import type { AddedSteps } from '../inject/index.js';
-import type { ProbeFact, RecordingFacts, TraceInfo } from '../trace/index.js';
+import { type RecordingFacts, type SavedProbe, savedProbe, type TraceInfo } from '../trace/index.js';
 
 /** A hart as the stub names it. */
 interface KnownHart {
@@ -45,13 +63,10 @@ interface StuckTaskEntry extends Omit<StuckTask, 'futures'> {
   readonly futures: readonly { readonly address: string; readonly instance: string }[];
 }
 
-/** A fact of a probe, with its address as text. */
-type EndProbe = Omit<ProbeFact, 'address'> & { readonly address: string };
-
 /** The recording has ended, and all of its inputs are before this. */
 export interface EndEntry {
   readonly type: 'end';
-  readonly probes: readonly EndProbe[];
+  readonly probes: readonly SavedProbe[];
   /** Samples are no inputs that wait, so what is said of them is not kept. */
   readonly recording: Omit<RecordingFacts, 'samples'>;
 }
@@ -95,61 +110,9 @@ interface MemoryEntry {
   readonly bytes: string | null;
 }
 
-/** Gives the value of JSON if it is one of T, without members that T does not have. Throws {@link badShape} if not. */
-type Read<T> = (value: unknown) => T;
-/** Every member of T and no other: `NoInfer` below makes the type say which, and not the list of members. */
-type Shape<T> = { readonly [K in keyof Required<T>]: Read<T[K]> };
-
-const badShape = new Error('it has not this shape');
-
-/** What a check lets pass. */
-function checked<T>(isOne: (value: unknown) => boolean): Read<T> {
-  return (value) => {
-    if (!isOne(value)) throw badShape;
-    return value as T;
-  };
-}
-
-function optional<T>(read: Read<T>): Read<T | undefined> {
-  return (value) => (value === undefined ? undefined : read(value));
-}
-
-function list<T>(each: Read<T>): Read<readonly T[]> {
-  return (value) => {
-    if (!Array.isArray(value)) throw badShape;
-    return value.map(each);
-  };
-}
-
-function shaped<T>(shape: NoInfer<Shape<T>>): Read<T> {
-  const members = Object.entries<Read<unknown>>(shape);
-  return (value) => {
-    if (!isObject(value)) throw badShape;
-    const found: Record<string, unknown> = {};
-    for (const [name, read] of members) {
-      const member = read(value[name]);
-      if (member !== undefined) found[name] = member;
-    }
-    return found as T;
-  };
-}
-
-function among<const T extends string>(...all: readonly T[]): Read<T> {
-  return checked((value) => all.some((one) => one === value));
-}
-
-const number = checked<number>(Number.isFinite);
-const positive = checked<number>((value) => Number.isFinite(value) && (value as number) > 0);
-const whole = checked<number>((value) => Number.isSafeInteger(value) && (value as number) >= 0);
-const text = checked<string>((value) => typeof value === 'string');
-const flag = checked<boolean>((value) => typeof value === 'boolean');
-const object = checked<object>(isObject);
-/** A number as text: below 2^64, hexadecimal. */
-const word = checked<string>((value) => typeof value === 'string' && /^0x[0-9a-f]{1,16}$/.test(value));
 /** Numbers below 2^512, as vector registers have, by name. */
-const registers = checked<Readonly<Record<string, string>>>(
-  (value) =>
-    isObject(value) && Object.values(value).every((one) => typeof one === 'string' && /^0x[0-9a-f]{1,128}$/.test(one)),
+const registers = checked<Readonly<Record<string, string>>>((value) =>
+  Object.values(object(value)).every((one) => typeof one === 'string' && /^0x[0-9a-f]{1,128}$/.test(one)),
 );
 const bytes = checked<string | null>(
   (value) => value === null || (typeof value === 'string' && /^([0-9a-f]{2})*$/.test(value)),
@@ -171,11 +134,6 @@ const info = shaped<TraceInfo>({
   ...{ program: text, buildId: optional(text), arch: text, isProcess: optional(flag) },
   clock: shaped({ name: text, resolutionNs: number, guest: flag, nanosPerInstruction: optional(number) }),
   harts: list(shaped({ number: whole, name: text })),
-});
-const probe = shaped<EndProbe>({
-  ...{ name: text, subject: optional(text), address: word, engine: among('target', 'stop', 'none') },
-  ...{ why: optional(text), leftOutBy: optional(among('stops', 'stub', 'number', 'harm')), proof: optional(text) },
-  ...{ partly: optional(text), unseenReturn: optional(text), extra: optional(text) },
 });
 const recording = shaped<EndEntry['recording']>({
   ...{ end: text, stub: optional(text), events: whole, stops: whole, records: whole, missing: whole },
@@ -225,28 +183,14 @@ const entries: { readonly [K in LogEntry['type']]: Read<EntryOf<K>> } = {
   console: shaped<EntryOf<'console'>>({ text }),
   finished: shaped<EntryOf<'finished'>>({}),
   stuck: shaped<EntryOf<'stuck'>>({ time: number, tasks: list(stuckTask) }),
-  end: shaped<EntryOf<'end'>>({ probes: list(probe), recording }),
+  end: shaped<EntryOf<'end'>>({ probes: list(savedProbe), recording }),
 };
 
 /** What a text says; undefined if it says nothing that is known. Of what it has besides nothing is left. */
 export function entryFrom(json: string): LogEntry | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(json);
-  } catch {
-    return undefined;
-  }
-  if (!isObject(value)) return undefined;
-  const { type } = value;
-  if (typeof type !== 'string' || !Object.hasOwn(entries, type)) return undefined;
-  try {
-    return { type, ...entries[type as LogEntry['type']](value) } as LogEntry;
-  } catch (thrown) {
-    if (thrown !== badShape) throw thrown;
-    return undefined;
-  }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return parsedAs(json, (value) => {
+    const { type, ...entry } = object(value) as { readonly type?: unknown };
+    if (typeof type !== 'string' || !Object.hasOwn(entries, type)) throw badShape;
+    return { type, ...entries[type as LogEntry['type']](entry) } as LogEntry;
+  });
 }

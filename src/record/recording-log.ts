@@ -7,7 +7,7 @@ import type { RegisterReader } from '../base/memory-reader.js';
 import type { Hit, Tracer, Visit } from '../calls/index.js';
 import type { CounterScale, InstallationLog, InstalledFacts } from '../engines/index.js';
 import { RawLog, traceFailed } from '../inject/index.js';
-import type { TraceFacts } from '../trace/index.js';
+import { probeJson, type TraceFacts } from '../trace/index.js';
 import type { BeginEntry, LogEntry } from './log-entries.js';
 
 /** What was asked for, in the words of who asked: it is kept, and given back when the trace is recovered. */
@@ -87,7 +87,7 @@ export class RecordingLog implements InstallationLog {
     const { samples: _, ...recording } = facts;
     this.append({
       type: 'end',
-      probes: probes.map((probe) => ({ ...probe, address: hex(probe.address) })),
+      probes: probes.map(probeJson),
       recording,
     });
   }

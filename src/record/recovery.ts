@@ -10,7 +10,7 @@ import {
 } from '../engines/index.js';
 import { behindStops, type LogPart, type RecordCounter, servedAt, type TimeScale } from '../inject/index.js';
 import { hartSource } from '../target/index.js';
-import type { GuestNanos, ProbeFact, RecordingFacts } from '../trace/index.js';
+import { type GuestNanos, probeFrom, type RecordingFacts } from '../trace/index.js';
 import { ConsoleEvents } from './console-lines.js';
 import { HartNumbers, HartWords } from './harts.js';
 import type { Recovered, RecoverOptions } from './kept-records.js';
@@ -189,7 +189,7 @@ export class Recovery {
 function factsOf({ probes, recording }: EndEntry, stoppedAt: readonly number[]) {
   const { stoppedAt: asked, ...others } = recording;
   return {
-    probes: probes.map((probe): ProbeFact => ({ ...probe, address: addr(BigInt(probe.address)) })),
+    probes: probes.map(probeFrom),
     recording: { ...others, ...(asked && stoppedAt.length > 0 ? { stoppedAt: stoppedAt.map(String) } : {}) },
   };
 }

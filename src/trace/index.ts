@@ -34,6 +34,7 @@ export { isEnd } from './events/open-calls.js';
 export { asyncKindOf } from './events/refs.js';
 export { isOfPart, placeOf } from './events/roots.js';
 export { type SampleFacts, sampleFactsJson, sampleFactsLines } from './events/sample-facts.js';
+export { probeFrom, probeJson, type SavedProbe, savedProbe } from './events/saved-probe.js';
 export { Choosing, type Chosen, chosenByName, Inside, isNamed, type Selection } from './events/selection.js';
 export { Filter, Fold, FromFirstEvent, onEvents, tee } from './events/sinks.js';
 export { type StopError, Summary, type SummaryRow, summaryJson } from './events/summary.js';

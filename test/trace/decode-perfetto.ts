@@ -185,7 +185,11 @@ export function readPerfetto(packets: readonly Message[]): {
       for (const note of children(event, 'debug_annotations')) {
         const name = scalar(lookup('debug_annotation_names', scalar(note, 'name_iid')), 'name') ?? '';
         const iid = scalar(note, 'string_value_iid');
-        const plain = scalar(note, 'bool_value') ?? scalar(note, 'pointer_value') ?? scalar(note, 'string_value');
+        const plain =
+          scalar(note, 'legacy_json_value') ??
+          scalar(note, 'bool_value') ??
+          scalar(note, 'pointer_value') ??
+          scalar(note, 'string_value');
         const value = iid === undefined ? plain : scalar(lookup('debug_annotation_string_values', iid), 'str');
         if (value === undefined || name in args) throw new Error(`annotation ${name} has no value, or comes twice`);
         args[name] = value;

@@ -75,7 +75,7 @@ interface Ending<B extends AnyBegin> {
   readonly depth: number;
   /** When it began. */
   readonly began: GuestNanos;
-  /** A breakpoint has stopped the target in it. Known while recording. */
+  /** A breakpoint has stopped the target in it. Formats other than `.pftrace` do not have it. */
   readonly stopped?: true | undefined;
 }
 

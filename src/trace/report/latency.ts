@@ -81,6 +81,7 @@ export class Latency extends Fold {
     const row = life && this.#rowOf(end.future);
     if (life === undefined || row === undefined) return;
     life.busy += end.time - end.began;
+    if (end.stopped) row.stopped++;
     life.isUnknown = end.result === 'unknown';
     if (life.isUnknown) {
       const unknown = madeOnce(this.#unknown, end.root, () => new Map<string, Life | undefined>());

@@ -21,6 +21,8 @@ export interface Row {
   calls: number;
   /** Those whose end was not seen; they have no time. */
   lost: number;
+  /** Those with a stop in them. */
+  stopped: number;
   /** Time inside, recursion counted once. */
   total: number;
   /** Without the traced calls and polls inside; of lives the time in their polls. */
@@ -33,7 +35,7 @@ export interface Row {
 }
 
 /** The same at the end, with what its numbers are worth. */
-export interface ReportRow extends Readonly<Omit<Row, 'isInlined'>> {
+export interface ReportRow extends Readonly<Omit<Row, 'isInlined' | 'stopped'>> {
   /**
    * Why `calls` is a lower bound: a probe was left out, or switched off on the way, or the compiler inlined polls.
    * Undefined if it is none.
@@ -61,14 +63,16 @@ export class Rows {
     return madeOnce(this.#rows, key, () => ({
       ...{ instance: undefined, address: undefined, file: undefined, line: undefined, isInlined: false },
       ...describe(),
-      ...{ calls: 0, lost: 0, total: 0, self: 0, durations: new Durations() },
+      ...{ calls: 0, lost: 0, stopped: 0, total: 0, self: 0, durations: new Durations() },
     }));
   }
 
   /** `facts`: what of the trace says what the numbers are worth. */
   all(facts: TraceFacts | undefined, tickNs: number): ReportRow[] {
     const leftOut = namesBound(facts?.probes ?? [], facts?.recording);
-    const timesAtMost = facts?.recording?.timesAtMost === undefined ? undefined : Math.ceil(tickNs);
+    const { timesAtMost, stopsBeside } = facts?.recording ?? {};
+    const isAtMost = ({ stopped }: Row): boolean =>
+      timesAtMost !== undefined || (stopsBeside !== undefined && stopped > 0);
     const zeroAtMost = Math.ceil(tickNs) + (facts?.ownTime?.mostNs ?? 0);
     const boundOf = (key: Key, { name, instance, isInlined }: Row): ReportRow['bound'] => {
       if (leftOut.has(name) || (instance !== undefined && leftOut.has(instance))) return 'left-out';
@@ -78,7 +82,7 @@ export class Rows {
       ...row,
       ...this.about(key),
       bound: boundOf(key, row),
-      timesAtMost,
+      timesAtMost: isAtMost(row) ? Math.ceil(tickNs) : undefined,
       zeroAtMost,
     }));
   }

@@ -7,6 +7,7 @@ import {
   FunctionSummary,
   functionJson,
   functionTable,
+  reportBy,
   Summary,
   Threshold,
   type TraceEvent,
@@ -17,7 +18,7 @@ import { type CallStory, callStories, functions, type TrueCall } from '../call-s
 import { readChrome } from '../decode-chrome.js';
 import { readPerfetto, type Slice } from '../decode-perfetto.js';
 import { futures, linked, nanos, tell } from '../stories.js';
-import { decode, parse, write } from '../written.js';
+import { decode, parse, readBack, write } from '../written.js';
 
 const fixed = { seed: 20_27, numRuns: 40 };
 const [main, leaf, add] = functions as [(typeof functions)[0], (typeof functions)[0], (typeof functions)[0]];
@@ -60,6 +61,24 @@ t.test('times of calls and polls that a stop is in are upper bounds, if others h
   t.same(bounds(true, 'call-lost'), [], 'none of it has a time');
   t.same(bounds(true, 'poll-end'), ['b']);
   t.same(bounds(false, 'call-end', 'poll-end'), []);
+});
+
+t.test('a saved trace has them, too, ends without their begins among them', async (t) => {
+  const isOfCalls = ({ type }: TraceEvent): boolean => /^(call|poll)-/.test(type);
+  const counts = { events: 11, stops: 2, records: 9, missing: 0, foreignHits: 0, stopsBeside: 2 };
+  const recording = { end: 'interrupted', stub: undefined, ...counts, neverLoaded: [], tailLost: false };
+  for (const type of ['call-end', 'poll-end'] as const) {
+    const marked = told.map((event) => (event.type === type ? { ...event, stopped: true } : event));
+    write('stopped.pftrace', marked as TraceEvent[], { probes: [], recording });
+    const events = await readBack('stopped.pftrace');
+    const marks = (list: readonly object[]): boolean[] =>
+      list.map((event) => 'stopped' in event && event.stopped === true);
+    t.same(marks(events.filter(isOfCalls)), marks(marked.filter(isOfCalls)));
+    const reports = [reportBy('fn'), reportBy('future')];
+    for (const report of reports) tell(report, events, { probes: [], recording });
+    const bound = reports.flatMap((report) => report.rows().flatMap((row) => (row.timesAtMost ? row.name : [])));
+    t.same(bound, type === 'call-end' ? ['main', 'k::work::leaf'] : ['b']);
+  }
 });
 
 t.test('a call tree to read', async (t) => {

@@ -38,7 +38,12 @@ t.test('every format says at its end which engine each probe used', async (t) =>
     'a::of @0x40': 'without stops',
   };
   const { slices } = readPerfetto(decode(write('engines.pftrace', [], facts)));
-  t.same(slices.find(({ name }) => name === 'engines')?.args, wanted);
+  t.same(slices.find(({ name }) => name === 'engines')?.args, {
+    'a::without': JSON.stringify({ name: 'a::without', ...{ address: '0x10', engine: 'target' } }),
+    'a::stopped': JSON.stringify({ name: 'a::stopped', ...{ address: '0x20', engine: 'stop', why: 'it is short' } }),
+    'a::of': JSON.stringify({ name: 'a::of', ...{ address: '0x30', engine: 'target' } }),
+    'a::of @0x40': JSON.stringify({ name: 'a::of', ...{ address: '0x40', engine: 'target' } }),
+  });
   const chrome = readChrome(parse(write('engines.json', [], facts)));
   t.same(chrome.find(({ name }) => name === 'engines')?.args, wanted);
   const tree = write('engines.txt', [], facts).toString();

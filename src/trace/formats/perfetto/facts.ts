@@ -2,7 +2,8 @@
  * What a trace says of itself, as annotations of three instants: `rsptrace` is its first event, `engines` and
  * `recording` come at its end. Written and read back by the same tables.
  */
-import { addr } from '../../../base/addr.js';
+import { hex } from '../../../base/addr.js';
+import { number, parsedAs, shaped } from '../../../base/json-shape.js';
 import type {
   ClockInfo,
   HartInfo,
@@ -13,13 +14,13 @@ import type {
   TraceInfo,
 } from '../../events/events.js';
 import { sampleFactsFrom, sampleFactsJson } from '../../events/sample-facts.js';
-import { engineTexts } from '../../events/text.js';
-import { addressOf } from './read/refs.js';
+import { probeFrom, probeJson, savedProbe } from '../../events/saved-probe.js';
+import { Damage } from '../read/fields.js';
 import type { TrackEvent } from './read/track-event.js';
 import type { Annotations } from './write/annotations.js';
 
 /** Of the layout of tracks, names and annotations. */
-export const TRACE_VERSION = 3;
+export const TRACE_VERSION = 4;
 
 /** A member as an annotation: its name, its member, and how it is written. What is undefined is left out. */
 type Note<T> = readonly [name: string, member: keyof T, as: 'text' | 'number' | 'flag' | 'mark' | 'list' | 'lines'];
@@ -27,8 +28,6 @@ type Note<T> = readonly [name: string, member: keyof T, as: 'text' | 'number' | 
 /** The trace's first event. */
 interface Heading extends Omit<TraceInfo, 'harts' | 'clock'> {
   readonly version: number;
-  /** Its last event is the instant `end`, unless it was cut off. Older traces do not say it. */
-  readonly hasEnd: boolean;
   readonly clock: ClockInfo;
 }
 
@@ -50,11 +49,10 @@ const headingNotes: readonly Note<Flat>[] = [
   ['clock', 'clock', 'text'],
   ['clock_resolution_ns', 'resolutionNs', 'number'],
   ['guest_clock', 'guest', 'flag'],
-  ['has_end', 'hasEnd', 'flag'],
   ['ns_per_instruction', 'nanosPerInstruction', 'number'],
 ];
 const noHeading: Flat = {
-  ...{ version: 1, program: '', buildId: undefined, arch: '', hasEnd: false },
+  ...{ version: 0, program: '', buildId: undefined, arch: '' },
   ...{ clock: '', resolutionNs: 1, guest: false },
 };
 
@@ -82,7 +80,8 @@ const noRecording: RecordingFacts = {
   ...{ neverLoaded: [], tailLost: false },
 };
 const SAMPLES = 'samples_';
-const OWN_TIME = 'own_time_total_ns';
+const OWN_TIME = 'guest time';
+const savedOwnTime = shaped<OwnTime>({ leastNs: number, mostNs: number, totalNs: number });
 
 // A name may have commas.
 const separators = { list: ', ', lines: '\n' } as const;
@@ -117,8 +116,7 @@ function takeNotes<T>(notes: Notes, table: readonly Note<T>[], none: T): T {
 
 export function putHeading(into: Annotations, { clock, ...info }: TraceInfo): void {
   const { name, ...rest } = clock;
-  // The last packet of a whole trace is the instant `end`.
-  putNotes(into, headingNotes, { ...info, version: TRACE_VERSION, hasEnd: true, clock: name, ...rest });
+  putNotes(into, headingNotes, { ...info, version: TRACE_VERSION, clock: name, ...rest });
 }
 
 export function headingOf(event: TrackEvent): Heading {
@@ -127,20 +125,27 @@ export function headingOf(event: TrackEvent): Heading {
   return { ...info, clock: { name, resolutionNs, guest, nanosPerInstruction } };
 }
 
-export function infoOf({ version: _, hasEnd: __, ...info }: Heading, harts: readonly HartInfo[]): TraceInfo {
+export function infoOf({ version: _, ...info }: Heading, harts: readonly HartInfo[]): TraceInfo {
   return { ...info, harts };
 }
 
-export function putEngines(into: Annotations, facts: TraceFacts): void {
-  for (const [probe, engine] of engineTexts(facts)) into.text(probe, engine);
+/** Instances of one generic function share a name, and an annotation's name is to be one alone: their addresses follow. */
+export function putEngines(into: Annotations, { probes, ownTime }: TraceFacts): void {
+  const names = new Set<string>();
+  for (const probe of probes) {
+    const name = names.has(probe.name) ? `${probe.name} @${hex(probe.address)}` : probe.name;
+    names.add(probe.name);
+    // What allowed a patch is asked of `doctor`, and as long as all else of a trace of thousands of functions.
+    into.json(name, { ...probeJson(probe), proof: undefined });
+  }
+  if (ownTime) into.json(OWN_TIME, ownTime);
 }
 
-export function putRecording(into: Annotations, recording: RecordingFacts, ownTime: OwnTime | undefined): void {
+export function putRecording(into: Annotations, recording: RecordingFacts): void {
   putNotes(into, recordingNotes, recording);
   const { samples } = recording;
   for (const [name, value] of Object.entries(samples ? sampleFactsJson(samples) : {}))
     into.text(`${SAMPLES}${name}`, String(value));
-  if (ownTime) into.text(OWN_TIME, String(ownTime.totalNs));
 }
 
 /** What the instants `engines` and `recording` say at the end of a trace; undefined before. */
@@ -148,8 +153,14 @@ export class FactsReader {
   facts: TraceFacts | undefined;
 
   engines({ arguments: values }: TrackEvent): void {
-    const probes = values.filter(({ name }) => name !== 'guest time').map(({ name, value }) => probeOf(name, value));
-    const ownTime = ownTimeOf(values.find(({ name }) => name === 'guest time')?.value);
+    const probes: ProbeFact[] = [];
+    let ownTime: OwnTime | undefined;
+    for (const { name, value } of values) {
+      const probe = parsedAs(value, savedProbe);
+      if (probe) probes.push(probeFrom(probe));
+      else if (name === OWN_TIME) ownTime = parsedAs(value, savedOwnTime);
+      if (!probe && !ownTime) throw new Damage(`its last events have no fact of ${name}`);
+    }
     this.facts = { ...this.facts, probes, ownTime };
   }
 
@@ -157,39 +168,10 @@ export class FactsReader {
     const notes = notesOf(event);
     const recording = takeNotes(notes, recordingNotes, noRecording);
     const samples = sampleFactsFrom((name) => Number(notes(SAMPLES + name) ?? 0));
-    const { probes = [], ownTime } = this.facts ?? {};
-    const total = notes(OWN_TIME);
     this.facts = {
-      probes,
-      ownTime: ownTime && total !== undefined ? { ...ownTime, totalNs: Number(total) } : ownTime,
+      probes: this.facts?.probes ?? [],
+      ownTime: this.facts?.ownTime,
       recording: notes(`${SAMPLES}wanted`) === undefined ? recording : { ...recording, samples },
     };
   }
-}
-
-const engines = { 'without stops': 'target', stops: 'stop', 'left out': 'none' } as const;
-
-/** `labkern::work::deep0 @0x80200000`: `stops: no memory for trampolines`, `left out (wakes): ...`. */
-function probeOf(name: string, text: string): ProbeFact {
-  const at = name.lastIndexOf(' @0x');
-  const address = at < 0 ? undefined : addressOf(name.slice(at + 2));
-  const colon = text.indexOf(': ');
-  const [, words, extra] = /^(.*?)(?: \((\w+)\))?$/.exec(colon < 0 ? text : text.slice(0, colon)) ?? [];
-  const engine = engines[words as keyof typeof engines] ?? 'stop';
-  const whole = address === undefined ? name : name.slice(0, at);
-  // `work::level3 in work::chain`: the file has no other place for the subject.
-  const [subject] = whole.split(' in ', 1);
-  return {
-    name: whole,
-    ...(subject === whole ? {} : { subject }),
-    address: address ?? addr(0n),
-    engine,
-    why: colon < 0 ? undefined : text.slice(colon + 2),
-    extra,
-  };
-}
-
-function ownTimeOf(text: string | undefined): OwnTime | undefined {
-  const [, least, most = least] = /^an event took (\d+)(?: to (\d+))? ns/.exec(text ?? '') ?? [];
-  return least === undefined ? undefined : { leastNs: Number(least), mostNs: Number(most), totalNs: 0 };
 }

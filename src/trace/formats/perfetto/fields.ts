@@ -93,6 +93,7 @@ export const DEBUG_ANNOTATION = {
   doubleValue: 5,
   stringValue: 6,
   pointerValue: 7,
+  legacyJsonValue: 9,
   name: 10,
   stringValueIid: 17,
 };

@@ -47,7 +47,7 @@ export interface TraceRead {
  * recorded, from `begin` to `end`. An end that is cut off is no error: see {@link TraceRead.cut}. Of Chrome's trace
  * events (`.json`) and of a directory of uftrace it reads the slices.
  *
- * Throws `TRACE_UNREADABLE`, `TRACE_FOREIGN` for what is no such trace, `TRACE_NEWER`, and `TRACE_DAMAGED`; then the
+ * Throws `TRACE_UNREADABLE`, `TRACE_FOREIGN` for what is no such trace, `TRACE_VERSION`, and `TRACE_DAMAGED`; then the
  * sink has had the events before the damage, and no `end`. What the sink throws is thrown.
  */
 export async function readTrace(path: string, sink: TraceSink): Promise<TraceRead> {
@@ -102,7 +102,7 @@ class Story implements TrackEventTaker {
   #info: TraceInfo | undefined;
   readonly #facts = new FactsReader();
   #events = 0;
-  /** The trace promised an instant `end`, which has not come. */
+  /** The instant `end` of a trace of ours has not come. */
   isWithoutEnd = false;
 
   constructor(path: string, sink: TraceSink) {
@@ -157,13 +157,13 @@ class Story implements TrackEventTaker {
 
   #beginOwn(event: TrackEvent): void {
     const heading = headingOf(event);
-    if (heading.version > TRACE_VERSION) throw newer(this.#path, heading.version);
+    if (heading.version !== TRACE_VERSION) throw otherVersion(this.#path, heading.version);
     const own = new OwnTrace(this.#emit);
     const harts: HartInfo[] = [];
     for (const descriptor of this.#early) this.#ownTrack(own, descriptor, (hart) => harts.push(hart));
     this.#early = [];
     this.#own = own;
-    this.isWithoutEnd = heading.hasEnd;
+    this.isWithoutEnd = true;
     this.#info = infoOf(heading, harts);
     this.#sink.begin(this.#info);
   }
@@ -221,10 +221,11 @@ function damaged(path: string, offset: number | undefined, why: string): Rsptrac
   });
 }
 
-function newer(path: string, version: number): RsptraceError {
+function otherVersion(path: string, version: number): RsptraceError {
+  const other = version > TRACE_VERSION ? 'a newer' : 'an older';
   return new RsptraceError(
-    'TRACE_NEWER',
-    `${path} was written by a newer rsptrace: its layout is ${version}, and ${TRACE_VERSION} is the newest known here`,
-    { hint: 'install that rsptrace, or a later one' },
+    'TRACE_VERSION',
+    `${path} was written by ${other} rsptrace: its layout is ${version}, and ${TRACE_VERSION} is read here`,
+    { hint: 'read it with that rsptrace, or record again' },
   );
 }

@@ -200,12 +200,13 @@ export class OwnTrace {
   #endOf(begin: AnyBegin, event: TrackEvent, isLost: boolean): PollEnd | PollLost | CallEnd | CallLost {
     const { hart, thread, depth, time: began } = begin;
     const time = Math.max(event.time, began) as GuestNanos;
+    const stopped = stoppedIn(event);
     // Written out, because copying a common part costs as much as reading the event.
     if (begin.type === 'call-begin') {
       const { function: fn } = begin;
       if (isLost) return { type: 'call-lost', time, hart, thread, function: fn, depth, began, begin };
       const result = textNote(event, NOTE.returned);
-      return { type: 'call-end', time, hart, thread, function: fn, depth, began, begin, result };
+      return { type: 'call-end', time, hart, thread, function: fn, depth, began, begin, stopped, result };
     }
     const { root, future, address } = begin;
     if (isLost) return { type: 'poll-lost', time, hart, thread, root, future, address, depth, began, begin };
@@ -221,6 +222,7 @@ export class OwnTrace {
       depth,
       began,
       begin,
+      stopped,
       result,
       state,
       chain,
@@ -267,21 +269,26 @@ export class OwnTrace {
     const { hart, thread } = track;
     const wasLost = notes[NOTE.was_lost] === true ? true : undefined;
     const common = { time, hart, thread, depth: track.open.length, began };
+    const bounds = { wasLost, stopped: stoppedIn(event) };
     if (category === 'call') {
       const fn = this.#refs.functionOf(event);
       if (isLost) this.#emit({ type: 'call-lost', ...common, function: fn });
-      else this.#emit({ type: 'call-end', ...common, function: fn, result: textNote(event, NOTE.returned), wasLost });
+      else this.#emit({ type: 'call-end', ...common, function: fn, result: textNote(event, NOTE.returned), ...bounds });
       return;
     }
     const root = this.#rootOf(track, event);
     const future = this.#refs.futureOf(event, event.place);
     const whose = { root, future, address: addressNote(event, NOTE.address) };
     if (isLost) this.#emit({ type: 'poll-lost', ...common, ...whose });
-    else this.#emit({ type: 'poll-end', ...common, ...whose, ...this.#outcome(event), wasLost });
+    else this.#emit({ type: 'poll-end', ...common, ...whose, ...this.#outcome(event), ...bounds });
   }
 }
 
 const noChain: PollEnd['chain'] = [];
+
+function stoppedIn({ notes }: TrackEvent): true | undefined {
+  return notes[NOTE.stopped] === undefined ? undefined : true;
+}
 
 function aroundOf({ open }: Track): AnyBegin | undefined {
   for (let i = open.length - 1; i >= 0; i--) {

@@ -37,6 +37,7 @@ export const noteNames = [
   'hart',
   'began',
   'was_lost',
+  'stopped',
   'inlined_polls',
   'hides_drops',
   'implied',

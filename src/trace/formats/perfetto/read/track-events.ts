@@ -221,6 +221,7 @@ export class TrackEvents {
           value = addr(entry.wide());
           break;
         case DEBUG_ANNOTATION.stringValue:
+        case DEBUG_ANNOTATION.legacyJsonValue:
           value = entry.text();
           break;
         case DEBUG_ANNOTATION.name:

@@ -32,6 +32,13 @@ export class Annotations {
     this.fields.close(mark);
   }
 
+  /** JSON, which Perfetto shows member by member. */
+  json(name: string, value: object): void {
+    const mark = this.#open(name);
+    this.fields.text(DEBUG_ANNOTATION.legacyJsonValue, JSON.stringify(value));
+    this.fields.close(mark);
+  }
+
   pointer(name: string, value: bigint): void {
     const mark = this.#open(name);
     this.fields.uint64(DEBUG_ANNOTATION.pointerValue, value);

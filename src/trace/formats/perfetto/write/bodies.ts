@@ -6,6 +6,7 @@ import type {
   AnyBegin,
   AnyEnd,
   CallBegin,
+  CallEnd,
   Cancelled,
   DerivedPoll,
   FunctionRef,
@@ -127,11 +128,13 @@ export class Bodies {
     return this.#sequence.more().flow(FIRST_WAKE + wake);
   }
 
-  /** What a call returned; `served`: the number of a system call that was. Valid until the next call. */
-  moreOfReturn(value: string | undefined, served: number | undefined): Body | undefined {
-    if (value === undefined && served === undefined) return undefined;
+  /** What a call returned, and that a stop was in it; `served`: a system call's number. Valid until the next call. */
+  moreOfEnd(event: PollEnd | CallEnd, served: number | undefined): Body | undefined {
+    const value = event.type === 'call-end' ? event.result : undefined;
+    if (value === undefined && served === undefined && event.stopped === undefined) return undefined;
     const more = this.#sequence.more();
     if (value !== undefined) more.value(this.#sequence.nameField('returned'), value);
+    if (event.stopped) more.value(this.#sequence.nameField('stopped'), 'true');
     return served === undefined ? more : more.endOfFlow(FIRST_SERVING + served);
   }
 
@@ -284,7 +287,7 @@ export class Bodies {
     // When it began, by which a reader finds the begin.
     notes.value('began', String(event.began));
     if ('wasLost' in event && event.wasLost) notes.bool('was_lost', true);
-    // A reader may see no other event of it before.
+    if ('stopped' in event && event.stopped) notes.text('stopped', 'true');
     const place = 'function' in event ? event.function : event.future;
     if ('future' in place) return this.#sequence.body({ category: 'poll', name: calledOf(place), place });
     return this.#sequence.body({ category: 'call', name: place.name, place });

@@ -202,9 +202,9 @@ export class PerfettoWriter implements LaneWriter {
   }
 
   leave(begin: AnyBegin, time: GuestNanos, how: PollEnd | CallEnd | 'lost' | 'cut', served?: number): void {
-    const isCall = typeof how !== 'string' && how.type === 'call-end';
-    const body = typeof how === 'string' ? this.#bodies.ended(how) : isCall ? undefined : this.#bodies.end(how);
-    const more = isCall ? this.#bodies.moreOfReturn(how.result, served) : undefined;
+    const isText = typeof how === 'string';
+    const body = isText ? this.#bodies.ended(how) : how.type === 'call-end' ? undefined : this.#bodies.end(how);
+    const more = isText ? undefined : this.#bodies.moreOfEnd(how, served);
     this.#event(EVENT.sliceEnd, callTrack(begin), time, body, more);
   }
 
@@ -330,7 +330,7 @@ export class PerfettoWriter implements LaneWriter {
       putEngines(this.#sequence.annotate(), facts);
       this.#ofTrace('engines', first);
       if (facts.recording) {
-        putRecording(this.#sequence.annotate(), facts.recording, facts.ownTime);
+        putRecording(this.#sequence.annotate(), facts.recording);
         this.#ofTrace('recording', first);
       }
     }
