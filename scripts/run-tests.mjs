@@ -38,6 +38,7 @@ const costly = isWhole ? {} : JSON.parse(readFileSync(join(root, 'test/costly.js
 const LIMIT = long ? 7200 : 900;
 /** What takes longest begins, files and folders, so that none of it is alone at the end. */
 const FIRST = [
+  'test/cli/top',
   'test/ci-examples',
   'test/rsp/stub-matrix',
   'test/trace/formats/trace-file',

@@ -323,6 +323,15 @@ for (const build of usually(['blocked-o0', 'blocked-o3'] as const, (one) => one 
   });
 }
 
+for (const build of usually(['blocked-o0', 'blocked-o3'] as const, (one) => one === 'blocked-o3')) {
+  t.test(`${build}: a sender in a message that was not received is the receiver's`, async (t) => {
+    const { book, report } = await look(t, build, 'asked', 'ct');
+    t.equal(book.size, 4);
+    compare(t, book, report);
+    t.strictSame([report.notes, report.deadlocks, report.lost], [[], [], []]);
+  });
+}
+
 for (const build of usually(['futures-waits-o0', 'futures-waits-o3'] as const, (one) => one === 'futures-waits-o3')) {
   t.test(`${build}: the locks and channels of the futures crate, and nothing wrong`, async (t) => {
     const { book, report } = await look(t, build, 'clean');

@@ -115,6 +115,33 @@ async fn has_one(to: oneshot::Sender<u64>, key: usize) {
     sleeps("has_one").await;
     let _ = to.send(1);
 }
+type Question = (u64, oneshot::Sender<u64>);
+/// The sender of the answer is in a message that nobody has received.
+async fn questioner(to: mpsc::Sender<Question>, key: usize) {
+    let (answer, from) = oneshot::channel();
+    to.send((1, answer)).await.unwrap();
+    waits("questioner", "oneshot", key);
+    let _ = from.await;
+}
+/// Has received more than a block of the channel holds.
+async fn clerk(mut from: mpsc::Receiver<Question>, key: usize) {
+    for _ in 0..40 {
+        from.recv().await;
+    }
+    holds(key);
+    sleeps("clerk").await;
+    from.recv().await;
+}
+async fn asked() {
+    let (to, from) = mpsc::channel(64);
+    for question in 0..40 {
+        to.send((question, oneshot::channel().0)).await.unwrap();
+    }
+    tokio::spawn(clerk(from, 7)).await_started().await;
+    for _ in 0..3 {
+        tokio::spawn(questioner(to.clone(), 7));
+    }
+}
 async fn joiner(other: JoinHandle<()>) {
     let id: u64 = other.id().to_string().parse().unwrap();
     waits("joiner", "task", id as usize);
@@ -649,6 +676,7 @@ async fn program(what: String) {
         "threads" => threads().await,
         "sockets" => sockets().await,
         "queue" => queue().await,
+        "asked" => asked().await,
         _ => clean().await,
     }
     if what == "threads" {
