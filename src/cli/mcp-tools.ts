@@ -2,6 +2,7 @@
 import { filled } from './command.js';
 import { commandOf } from './command-line.js';
 import { listTexts } from './list-texts.js';
+import { whyNot } from './settings/check.js';
 import { type OptionSchema, valuesOf } from './settings/schema.js';
 
 /** A tool as the protocol lists it. */
@@ -92,17 +93,20 @@ export function wordsOf(name: string, given: Readonly<Record<string, unknown>>):
       throw new Error(`${place} is a name, without a dash before it`);
     plain.push(value);
   }
-  const words: string[] = [];
+  const said: string[] = [];
   for (const [key, value] of Object.entries(rest)) {
     if (places.some((place) => place.name === key)) continue;
-    const isOption = Object.hasOwn(options, key);
-    if (!isOption) throw new Error(`${name} has no argument '${key}'`);
-    if (typeof value === 'boolean') words.push(value ? `--${key}` : `--no-${key}`);
-    else words.push(...[value].flat().map((one) => `--${key}=${String(one)}`));
+    const option = Object.hasOwn(options, key) ? commandOfTool(name).options[key] : undefined;
+    if (option === undefined) throw new Error(`${name} has no argument '${key}'`);
+    const words = typeof value === 'number' ? String(value) : value;
+    const why = whyNot(key, option, words);
+    if (why !== undefined) throw new Error(why);
+    if (typeof words === 'boolean') said.push(words ? `--${key}` : `--no-${key}`);
+    else said.push(...[words].flat().map((one) => `--${key}=${one}`));
   }
   const isStarted =
     name === 'profile' && !['remote', 'pid', 'off-cpu'].some((key) => rest[key] !== undefined && rest[key] !== false);
   if (isStarted) throw new Error('profile takes remote, pid or off-cpu here: without them it would start the program');
   const behind = name === 'run' && Array.isArray(command) ? ['--', ...command.map(String)] : [];
-  return [...(name === 'record' ? [] : [name]), ...words, '--json', ...plain, ...behind];
+  return [...(name === 'record' ? [] : [name]), ...said, '--json', ...plain, ...behind];
 }

@@ -60,6 +60,11 @@ t.test('looks', async (t) => {
 
 t.test('nothing that starts or writes', (t) => {
   t.throws(() => wordsOf('profile', { program: './app' }), /would start the program/);
+  // What is no value of the option would be none on the command line either.
+  t.throws(() => wordsOf('profile', { program: './app', 'off-cpu': 'false' }), /off-cpu is true or false/);
+  t.throws(() => wordsOf('profile', { program: './app', remote: [] }), /remote is a text/);
+  t.throws(() => wordsOf('profile', { program: './app', pid: true }), /pid is a text/);
+  t.same(wordsOf('bt', { pid: 5 }), ['bt', '--pid=5', '--json']);
   t.throws(() => wordsOf('report', { trace: '--output=/etc/passwd' }), /without a dash/);
   t.throws(() => wordsOf('bt', { pid: '1', 'record-wire': '/tmp/x' }), /no argument 'record-wire'/);
   t.throws(() => wordsOf('bt', { pid: '1', plugin: ['/tmp/x.mjs'] }), /no argument 'plugin'/);

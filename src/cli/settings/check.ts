@@ -82,7 +82,7 @@ function isOwn(key: string): key is keyof typeof ownKeys {
 }
 
 /** A sentence; undefined for a value that the option can have. */
-function whyNot(key: string, option: Option<unknown>, value: unknown): string | undefined {
+export function whyNot(key: string, option: Option<unknown>, value: unknown): string | undefined {
   const kind = kindOf(option);
   if (kind === 'flag') return typeof value === 'boolean' ? undefined : `${key} is true or false`;
   if (kind === 'list') {
