@@ -92,6 +92,32 @@ t.test('what excludes each other: the line counts, then the table of the command
   t.same(added(process, 'graph', [], ['x.pftrace']), []);
   t.same(added(process, 'graph', ['fn'], []), ['--pid=7']);
   t.same(added(`${kernel}[graph]\nfn = "a"`, 'graph', [], []), ['--remote=:1', '--fn=a', 'k.elf']);
+  t.same(added('[report]\nby = "await"', 'report', ['story'], ['x']), []);
+  t.same(added('kernel = true', 'profile', ['U'], ['x']), []);
+  t.end();
+});
+
+t.test('what is for another use of the command is left out', (t) => {
+  const machine = 'elf = ["init"]\nremote = ":1"\n';
+  for (const [command, option] of [
+    ['bt', 'pid'],
+    ['bt', 'core'],
+    ['profile', 'p'],
+    ['profile', 'off-cpu'],
+  ] as const)
+    t.same(added(machine, command, [option], ['k']), [], `${command} --${option}`);
+  t.same(added(machine, 'attach', [], ['7']), []);
+  t.same(added(machine, 'bt', [], ['k']), ['--elf=init', '--remote=:1']);
+  t.same(added(`${machine}[bt]\npid = "7"`, 'bt', ['remote'], ['k']), ['--elf=init']);
+  const limits = 'max-events = 5\nduration = "1s"\nengine = "stop"\n';
+  t.same(added(limits, 'graph', [], ['x.pftrace']), []);
+  t.same(added(limits, 'graph', ['fn'], ['k']), ['--max-events=5', '--duration=1s', '--engine=stop']);
+  t.same(added('duration = "1s"', 'profile', ['off-cpu'], ['x']), []);
+  t.same(added('top = 20', 'tasks', ['pid'], []), []);
+  t.same(added('top = 20', 'tasks', ['at'], ['x']), ['--top=20']);
+  t.same(added('top = 20', 'graph', ['fn'], ['k']), []);
+  t.same(added('filter = "a"', 'profile', [], ['k']), []);
+  t.same(added('filter = "a"', 'profile', ['off-cpu'], ['k']), ['--filter=a']);
   t.end();
 });
 

@@ -124,6 +124,10 @@ export const graph = declared({
 });
 export type GraphArguments = ArgumentsOf<typeof graph>;
 
+/** With --fn, and without it. */
+export const ofLiveGraph = ['duration', 'max-events', 'engine', 'scratch'] as const;
+export const ofSavedGraph = ['json', 'from', 'to', 'filter', 'top'] as const;
+
 export function checkGraph(given: GraphArguments & Behind): void {
   const { fn, trace, pid } = given;
   const isLive = fn !== undefined;
@@ -139,8 +143,8 @@ export function checkGraph(given: GraphArguments & Behind): void {
     const hint = "rsptrace graph --fn 'GLOB' ./program -- its arguments";
     throw usage('only a program that is started takes arguments behind --', hint);
   }
-  const [ofSaved] = givenOf(given, ['function', 'json', 'from', 'to', 'filter', 'top']);
-  const [ofLive] = givenOf(given, ['duration', 'max-events', 'engine', 'scratch']);
+  const [ofSaved] = givenOf(given, ['function', ...ofSavedGraph]);
+  const [ofLive] = givenOf(given, ofLiveGraph);
   if (isLive && ofSaved) throw usage(`--${ofSaved} is for saved traces`, 'record a .pftrace and ask that');
   if (!isLive && ofLive) throw usage(`--${ofLive} needs --fn`, 'a saved trace takes the function behind its name');
 }

@@ -139,6 +139,9 @@ export const tasks = declared({
 /** The ELF is undefined only with a `pid`. */
 export type TasksArguments = ArgumentsOf<typeof tasks>;
 
+/** Those that go with --at. */
+export const ofSavedTasks = ['filter', 'sort', 'top'] as const;
+
 export function checkTasks(given: TasksArguments): void {
   const { elf, at, core, base, pid } = given;
   const wrong = (what: string) => usage(what, "try 'rsptrace tasks --help'");
@@ -152,7 +155,7 @@ export function checkTasks(given: TasksArguments): void {
     if (sources > 0) throw wrong('--at is for a saved trace, without --remote, --pid and --core');
     return;
   }
-  if (givenOf(given, ['filter', 'sort', 'top']).length > 0) throw wrong('--filter, --sort and --top go with --at');
+  if (givenOf(given, ofSavedTasks).length > 0) throw wrong('--filter, --sort and --top go with --at');
   if (sources !== 1) throw wrong('give one of --remote, --pid and --core, or --at TIME for a saved trace');
   if (base !== undefined && core === undefined) throw wrong('--base goes with --core');
 }
@@ -291,6 +294,10 @@ export const profile = declared({
 });
 export type ProfileArguments = ArgumentsOf<typeof profile> & { readonly command: readonly string[] };
 
+/** With --off-cpu, and without it. */
+export const ofSavedProfile = ['from', 'to', 'filter'] as const;
+export const ofSampling = ['remote', 'pid', ...(Object.keys(sampling) as (keyof typeof sampling)[]), 'sort'] as const;
+
 type GivenProfile = ArgumentsOf<typeof profile> & Behind;
 
 export function checkProfile(given: GivenProfile): void {
@@ -301,7 +308,7 @@ export function checkProfile(given: GivenProfile): void {
     checkOffCpu(given);
     return;
   }
-  const [ofSaved] = givenOf(given, ['from', 'to', 'filter']);
+  const [ofSaved] = givenOf(given, ofSavedProfile);
   if (ofSaved) throw usage(`--${ofSaved} is for saved traces`, 'leave it out, or add --off-cpu');
   if (kernel && user) throw usage('-K and -U leave nothing to sample', 'leave both out to sample all');
   if (pid !== undefined && remote !== undefined) throw usage('--pid and --remote do not go together', oneOut);
@@ -313,8 +320,7 @@ export function checkProfile(given: GivenProfile): void {
 }
 
 function checkOffCpu(given: GivenProfile): void {
-  const names = ['remote', 'pid', ...(Object.keys(sampling) as (keyof typeof sampling)[]), 'sort'] as const;
-  const [other] = givenOf(given, names);
+  const [other] = givenOf(given, ofSampling);
   if (given.programs.length > 0) throw usage('--elf and --off-cpu do not go together', 'a saved trace needs no target');
   if (other !== undefined) throw usage(`--${other} and --off-cpu do not go together`, 'a saved trace needs no target');
   if (given['--'] !== undefined) {

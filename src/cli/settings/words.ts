@@ -1,6 +1,8 @@
 import { existsSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative } from 'node:path';
 import type { Table } from '../options/option.js';
+import { ofLiveGraph, ofSavedGraph } from '../options/saved-trace.js';
+import { ofSampling, ofSavedProfile, ofSavedTasks } from '../options/target.js';
 import { kindOf } from './check.js';
 import type { Settings } from './load.js';
 
@@ -36,10 +38,19 @@ const eitherOr: readonly (readonly string[])[] = [
   targets,
   ['frequency', 'period'],
   ['scratch', 'scratch-symbol'],
-  ['by', 'callers', 'callees'],
+  ['by', 'callers', 'callees', 'story'],
+  ['filter', 'story'],
+  ['kernel', 'user'],
   ['offset', 'align'],
   ['tree', 'json', 'dot', 'svg', 'size'],
 ];
+/** What a command takes only with an option, and only without it. */
+const modes: Readonly<Record<string, { readonly option: string; readonly only: Keys; readonly never: Keys }>> = {
+  graph: { option: 'fn', only: [...ofLiveGraph, 'remote', 'pid'], never: ofSavedGraph },
+  tasks: { option: 'at', only: ofSavedTasks, never: [] },
+  profile: { option: 'off-cpu', only: ofSavedProfile, never: ofSampling },
+};
+type Keys = readonly string[];
 /** These take no program as well. */
 const withoutProgram = ['pid', 'at', 'off-cpu'];
 /** Options that name files, which are those of the settings' folder. */
@@ -52,10 +63,12 @@ export function filledBy({ path, values, own }: Settings, line: Line): Filled {
   const { options } = line;
   const names = namesOf(line);
   const isOn = (key: string): boolean => Object.hasOwn(options, key) && values[key] !== false;
-  const fn = names.has('fn') || values.fn !== undefined;
-  const isGivenIn = (all: ReadonlySet<string>, key: string): boolean => isGiven(key, line, all, fn);
+  const isGivenIn = (all: ReadonlySet<string>, key: string): boolean => isGiven(key, line, all);
   // What the command's own table has stands in place of what the top has.
   const nearer = new Set([...names, ...own.filter((key) => isOn(key) && !isGivenIn(names, key))]);
+  const all = [...nearer, ...Object.keys(values).filter(isOn)];
+  const target = all.find((key) => targets.includes(key));
+  const isOther = (key: string): boolean => isOfOther(key, line.command, all, target);
   const taken: string[] = [];
   const before: string[] = [];
   const take = (key: string, words: readonly string[]): void => {
@@ -64,18 +77,18 @@ export function filledBy({ path, values, own }: Settings, line: Line): Filled {
   };
   for (const [key, value] of Object.entries(values)) {
     const option = Object.hasOwn(options, key) ? options[key] : undefined;
-    if (option === undefined || isGivenIn(own.includes(key) ? names : nearer, key)) continue;
+    if (option === undefined || isOther(key) || isGivenIn(own.includes(key) ? names : nearer, key)) continue;
     const flag = [value === true ? `--${key}` : `--no-${key}`];
     const valued = (one: unknown): string => `--${key}=${inFolder(key, String(one), path)}`;
     take(key, kindOf(option) === 'flag' ? flag : [value].flat().map(valued));
   }
-  const all = new Set([...names, ...taken.filter(isOn)]);
+  const there = new Set([...names, ...taken.filter(isOn)]);
   const { program, crates, probe } = values;
   const polls = Array.isArray(crates) ? crates.map((crate) => `--probe=poll:${crate}::**`) : [];
-  if (Object.hasOwn(options, 'probe') && !all.has('probe') && probe === undefined) take('crates', polls);
-  const elf = typeof program === 'string' && lacksProgram(line, all) ? argument(placed(program, path)) : undefined;
+  if (Object.hasOwn(options, 'probe') && !there.has('probe') && probe === undefined) take('crates', polls);
+  const elf = typeof program === 'string' && lacksProgram(line, there) ? argument(placed(program, path)) : undefined;
   if (elf !== undefined) take('program', [elf]);
-  const isStub = ['remote', 'pid', 'off-cpu'].some((one) => all.has(one));
+  const isStub = ['remote', 'pid', 'off-cpu'].some((one) => there.has(one));
   const behind = isStub ? [] : runnerFor(values.runner, line, elf);
   return { taken: behind.length > 0 ? [...taken, 'runner'] : taken, before, behind };
 }
@@ -96,15 +109,21 @@ function namesOf({ options, given }: Line): ReadonlySet<string> {
   );
 }
 
-/** Whether an option is among `names`, or something else in its place. `fn`: a graph is one of a target. */
-function isGiven(key: string, { command, plain, hasCommand }: Line, names: ReadonlySet<string>, fn: boolean): boolean {
+/** Whether an option is among `names`, or something else in its place. */
+function isGiven(key: string, { command, plain, hasCommand }: Line, names: ReadonlySet<string>): boolean {
   if (targets.includes(key) && hasCommand) return true;
   // A program of the line is started.
-  if (key === 'remote' || key === 'pid') {
-    if (command === 'graph' && (!fn || plain.length > 0)) return true;
-    if (command === 'profile' && plain.length > 0) return true;
-  }
-  return [key, ...(eitherOr.find((row) => row.includes(key)) ?? [])].some((one) => names.has(one));
+  if ((key === 'remote' || key === 'pid') && (command === 'graph' || command === 'profile') && plain.length > 0)
+    return true;
+  return [key, ...eitherOr.filter((row) => row.includes(key)).flat()].some((one) => names.has(one));
+}
+
+/** Whether an option is for what the line is not about. `all`: the options that it may have; `target`: the nearest. */
+function isOfOther(key: string, command: string, all: Keys, target: string | undefined): boolean {
+  // Only a machine has further programs.
+  if (key === 'elf') return command === 'attach' || (target !== undefined && target !== 'remote');
+  const { option = '', only = [], never = [] } = modes[command] ?? {};
+  return (option === target || (option === 'fn' && all.includes(option)) ? never : only).includes(key);
 }
 
 /** Whether the program is left out that the line's command is about. `names`: of all options that it has then. */
