@@ -17,8 +17,7 @@ export function clipStart(text: string, width: number): string {
   if (textWidth(text) <= width) return text;
   if (NARROW.test(text)) return `…${text.slice(text.length - width + 1)}`;
   const letters = [...text];
-  while (letters.length > 0 && textWidth(letters.join('')) > width - 1) letters.shift();
-  return `…${letters.join('')}`;
+  return `…${longest(letters, width, (count) => letters.slice(letters.length - count))}`;
 }
 
 /** Keeps the begin. */
@@ -26,8 +25,18 @@ export function clipEnd(text: string, width: number): string {
   if (textWidth(text) <= width) return text;
   if (NARROW.test(text)) return `${text.slice(0, Math.max(0, width - 1))}…`;
   const letters = [...text];
-  while (letters.length > 0 && textWidth(letters.join('')) > width - 1) letters.pop();
-  return `${letters.join('')}…`;
+  return `${longest(letters, width, (count) => letters.slice(0, count))}…`;
+}
+
+/** The longest part that leaves a column for the mark, by halves, because each is measured whole. */
+function longest(letters: readonly string[], width: number, part: (count: number) => readonly string[]): string {
+  let [least, most] = [0, letters.length];
+  while (least < most) {
+    const count = Math.ceil((least + most) / 2);
+    if (textWidth(part(count).join('')) <= width - 1) least = count;
+    else most = count - 1;
+  }
+  return part(least).join('');
 }
 
 /**

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { textTable } from '../../src/text/columns.js';
 import { branchesIn, clipName, foldBrackets, lineOf, shortName } from '../../src/text/short-name.js';
-import { clipPlace, textWidth } from '../../src/text/text-width.js';
+import { clipEnd, clipPlace, clipStart, textWidth } from '../../src/text/text-width.js';
 
 // Names as c++filt and rustc-demangle print them.
 const insert =
@@ -94,4 +94,12 @@ t.test('in little room a place keeps its line, and a block its function', async 
   ]);
   const held = 'alloc::boxed::Box<core::pin::Pin<T>>';
   t.strictSame(shown(held), [held, held, 'Box<core::pin::Pin<T>>', 'Box<core::p…', 'Box…', '']);
+});
+
+t.test('a long text of any script is clipped by halves: a letter at a time, 5,000 take minutes', async (t) => {
+  const long = 'é'.repeat(5000);
+  t.equal(clipEnd(long, 80), `${'é'.repeat(79)}…`);
+  t.equal(clipStart(`${long}漢字`, 80), `…${'é'.repeat(75)}漢字`);
+  t.equal(clipEnd('漢字漢字', 4), '漢…', 'half a letter is none');
+  t.equal(clipEnd('漢', 1), '…');
 });
