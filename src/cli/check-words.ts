@@ -155,7 +155,8 @@ function longOption(word: string, known: KnownOptions): NamedOption[] | undefine
   if (!found) return undefined;
   const [, text = '', value] = found;
   const name = kebab(text);
-  return [{ name: known.has(name) ? name : name.replace(/^no-/, ''), spelled: `--${text}`, value }];
+  const flag = name.replace(/^no-/, '');
+  return [{ name: known.get(flag) === 'no value' ? flag : name, spelled: `--${text}`, value }];
 }
 
 /** `-xy` is `-x -y`. A value may directly follow its letter if it does not begin with a letter: `-n100`. */

@@ -112,15 +112,22 @@ class DumpWriter implements TraceSink, InputObserver {
     const { clock } = this.#info ?? {};
     const apart = from && begin !== undefined && end !== undefined ? end - begin : undefined;
     const duration = durationOf(event);
-    const out = apart === undefined || duration === undefined ? undefined : takenOut(apart - duration, inputs);
+    const out = apart === undefined || duration === undefined ? undefined : apart - duration;
     if (this.#isJson) {
-      const facts = { inputs, clock, apart_ns: apart, duration_ns: duration, taken_out: out };
+      const facts = {
+        inputs,
+        clock,
+        apart_ns: apart,
+        duration_ns: duration,
+        taken_out: out === undefined ? out : { ns: out },
+      };
       this.#out.write(jsonLine({ version: 1, event: { number, ...eventJson(event) }, ...facts }));
       return;
     }
     const lines = [eventLine({ number, event }), ...inputs.map(inputLine)];
     if (clock) lines.push(`  clock ${clock.name}, resolution ${clock.resolutionNs} ns`);
-    if (out) lines.push(`  both inputs are ${apart} ns apart, by the clock alone`, `  ${durationText(duration, out)}`);
+    if (out !== undefined)
+      lines.push(`  both inputs are ${apart} ns apart, by the clock alone`, `  ${durationText(duration, out)}`);
     this.#out.write(textLines(lines));
   }
 
@@ -129,24 +136,9 @@ class DumpWriter implements TraceSink, InputObserver {
   }
 }
 
-/** What the duration of a call is without. */
-interface TakenOut {
-  readonly ns: number;
-  /** The records whose trampolines took that. */
-  readonly records: number;
-  /** Where it is worked out. */
-  readonly file: string;
-}
-
-function takenOut(ns: number, inputs: readonly Input[]): TakenOut {
-  const [first = 0, last = first] = inputs.map(({ number }) => number);
-  return { ns, records: last - first + 1, file: 'src/inject/overhead.ts' };
-}
-
-function durationText(duration: number | undefined, { ns, records, file }: TakenOut): string {
-  if (ns === 0) return 'that is the duration in the trace: nothing was taken out';
-  const which = `the trampolines of ${plural(records, 'record')} took (${file})`;
-  return `${duration} ns is the duration in the trace: ${ns} ns were taken out, which ${which}`;
+function durationText(duration: number | undefined, out: number): string {
+  if (out === 0) return 'that is the duration in the trace: nothing was taken out';
+  return `${duration} ns is the duration in the trace: ${out} ns were taken out, which trampolines and stops took`;
 }
 
 function inputLine({ offset, kind, number, content }: Input): string {

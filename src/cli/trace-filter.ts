@@ -151,36 +151,29 @@ function noFilter(text: string, why: string): RsptraceError {
 /** What a condition may compare besides arguments. */
 export const filterFields: readonly string[] = fields;
 
-const openers = '({[';
-const closers = ')}]';
-
 /**
  * A member of a value that was printed as Rust prints it: `id` of `Header { id: 3, len: 4 }`, `0` of `Some(7)` or of
  * `(1, 2)`. Undefined if there is none.
  */
 function memberText(text: string, member: string): string | undefined {
-  const open = text.search(/[({[]/);
-  if (open < 0) return undefined;
-  const parts = partsOf(text.slice(open + 1));
+  const parts = partsOf(text);
   if (/^\d+$/.test(member)) return parts[Number(member)]?.replace(/^\w+: /, '');
-  for (const part of parts) if (part.startsWith(`${member}: `)) return part.slice(member.length + 2);
-  return undefined;
+  return parts.find((part) => part.startsWith(`${member}: `))?.slice(member.length + 2);
 }
 
-/** What stands between commas, up to the bracket that closes. */
+const quoted = /"(?:\\.|[^"\\])*"?|'(?:\\u\{\w*\}|\\?.)'/suy;
+
+/** What stands between commas in the last brackets, because facts come before them: `Vec(len=2)[1, 2]`. */
 function partsOf(text: string): string[] {
-  const parts: string[] = [];
-  let [depth, from, quote] = [0, 0, ''];
+  let parts: string[] = [];
+  let [depth, from] = [0, 0];
   for (let at = 0; at < text.length; at++) {
+    quoted.lastIndex = at;
     const letter = text[at] as string;
-    if (quote !== '') {
-      if (letter === '\\') at++;
-      else if (letter === quote) quote = '';
-    } else if (letter === '"') quote = letter;
-    else if (openers.includes(letter)) depth++;
-    else if (closers.includes(letter)) {
-      if (depth-- === 0) return [...parts, text.slice(from, at).trim()];
-    } else if (letter === ',' && depth === 0) {
+    const isIn = '({['.includes(letter);
+    if (quoted.test(text)) at = quoted.lastIndex - 1;
+    else if (isIn && depth++ === 0) [parts, from] = [[], at + 1];
+    else if ((')}]'.includes(letter) && --depth === 0) || (letter === ',' && depth === 1)) {
       parts.push(text.slice(from, at).trim());
       from = at + 1;
     }

@@ -21,7 +21,7 @@ interface Explained {
     readonly content: { readonly probe: string; readonly at: string };
   }[];
   readonly apart_ns: number;
-  readonly taken_out: { readonly ns: number; readonly records: number };
+  readonly taken_out: { readonly ns: number };
   readonly duration_ns: number;
 }
 
@@ -78,9 +78,7 @@ t.test('dump: each record stands before the event that came of it', async (t) =>
     'the duration of the trace',
   );
   t.ok(apart >= duration, `${apart} ns apart, of which ${duration} are the function's`);
-  const [begin, end] = inputs.map((input) => lines.findIndex(({ offset }) => offset === input.offset));
-  const between = lines.slice(begin, (end ?? 0) + 1).filter(({ kind }) => kind === 'record');
-  t.match(out, { ns: apart - duration, records: between.length });
+  t.same(out, { ns: apart - duration });
 });
 
 t.test('dump: a recording with stops has its stops', async (t) => {

@@ -26,6 +26,8 @@ const cases: [words: string[], sentence: string, nearest?: string][] = [
   [['--ouput', elf], 'there is no option --ouput', '--output'],
   [['run', '--max', elf], 'there is no option --max', '--max-depth, --max-events'],
   [['bt', '--unwidner', 'cfi', ...stub, elf], 'there is no option --unwidner', '--unwinder'],
+  [['convert', 'x.pftrace', '--no-output'], 'there is no option --no-output', '--output'],
+  [['report', 'x.pftrace', '--no-top'], 'there is no option --no-top'],
   [['futures', '--remote', ':1', elf], 'there is no option --remote'],
   [['runn', elf, '--', 'qemu-system-riscv64'], "there is neither a command nor a file 'runn'", 'run'],
   [[...stub, 'tsaks', elf], "there is neither a command nor a file 'tsaks'", 'tasks'],
