@@ -15,9 +15,9 @@ export interface BeforeTarget {
   readonly args: CommonArguments;
   readonly logger: Logger;
   /** The ELF's. */
-  readonly arch?: Architecture;
-  /** The ELF's path. */
-  readonly path: string;
+  readonly arch?: Architecture | undefined;
+  /** The ELF's path. Without it what a killed rsptrace leaves is not taken out. */
+  readonly path?: string | undefined;
 }
 
 /** A target that a command has connected to, or is about to. */
@@ -39,8 +39,8 @@ export async function atStub<T>(
   const expectedArchitecture = arch?.name;
   const open = (): Promise<Session> =>
     connect(remote, { logger, timeoutMs: args.timeout, onConsole: showConsole, recordWire, expectedArchitecture });
-  const isReplayed = parseRemote(remote).kind === 'replay';
-  return await atTarget(open, body, { cleanUp: isReplayed ? undefined : [...leavesStub('stub', path), remote] });
+  const isLeft = path !== undefined && parseRemote(remote).kind !== 'replay';
+  return await atTarget(open, body, { cleanUp: isLeft ? [...leavesStub('stub', path), remote] : undefined });
 }
 
 interface LeavingOptions {

@@ -2,7 +2,6 @@ import { abortAtSignal } from '../api/index.js';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import {
-  type Diagnosis,
   diagnosisJson,
   diagnosisText,
   examine,
@@ -29,13 +28,11 @@ import {
 } from '../record/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import { expectedAtReset, type ScratchSources } from '../scratch/index.js';
-import { architectureFor, connect, loadedElf, verifyArchitecture } from '../target/index.js';
+import { architectureFor, isLinuxProgram, loadedElf, verifyArchitecture } from '../target/index.js';
 import { atStub } from './at-target.js';
-import { showConsole } from './console-file.js';
 import { ExitCode, reportError } from './failure.js';
 import { checkFiles } from './files.js';
 import { createLogger } from './logging.js';
-import { wireRecorder } from './open-output.js';
 import { debugFilesOf } from './options/common.js';
 import type { DoctorArguments } from './options/target.js';
 import { givenScratchOf, hidesRam } from './recording/asked.js';
@@ -61,34 +58,25 @@ export async function doctor(args: DoctorArguments): Promise<number> {
   const linked = args.elf === undefined ? undefined : await read(args.elf, args, logger);
   checkFiles(args, linked?.elf.debugFiles);
   const scratch = linked ? givenScratchOf(args, linked.elf) : {};
-  using wire = wireRecorder(args, logger);
   const stopper = new AbortController();
   // Before the connection, because that stops the target.
-  using handled = abortAtSignal(stopper);
-  const session = await connect(remote, {
-    logger,
-    timeoutMs: args.timeout,
-    ...(linked ? { expectedArchitecture: architectureFor(linked.elf).name } : {}),
-    onConsole: showConsole,
-    recordWire: wire,
+  using _handled = abortAtSignal(stopper);
+  const { arch, path } = linked ? { arch: architectureFor(linked.elf), path: linked.elf.path } : {};
+  const found = await atStub(remote, { args, logger, arch, path }, async ({ session, recordingBegins }) => {
+    recordingBegins();
+    const fresh = await (await session.stub()).neverRan();
+    try {
+      const harts = (await session.harts()).length;
+      const hidden = linked && (await expectedRam(args, linked, session));
+      const subject = linked && (await loaded(linked, session, args, harts, logger));
+      return await examine({
+        ...{ session, logger, fresh, subject, scratch: { ...scratch, ...(hidden && { hidden }) } },
+        ...{ timebaseHz: args.timebase, mayRun: args.run, signal: stopper.signal },
+      });
+    } finally {
+      await leave(session, fresh, logger);
+    }
   });
-  let fresh = false;
-  let found: Diagnosis;
-  try {
-    fresh = await (await session.stub()).neverRan();
-    const harts = (await session.harts()).length;
-    const hidden = linked && (await expectedRam(args, linked, session));
-    const subject = linked && (await loaded(linked, session, args, harts, logger));
-    found = await examine({
-      ...{ session, logger, fresh, subject, scratch: { ...scratch, ...(hidden && { hidden }) } },
-      timebaseHz: args.timebase,
-      mayRun: args.run,
-      signal: stopper.signal,
-    });
-  } finally {
-    handled[Symbol.dispose]();
-    await leave(session, fresh, logger);
-  }
   printed(args, diagnosisJson(found), () => diagnosisText(found));
   const problem = found.program?.problem;
   if (problem === undefined) return ExitCode.recorded;
@@ -190,13 +178,9 @@ function isWhole({ code }: DoctorArguments): boolean {
   return code !== undefined;
 }
 
-/** Marks a program that an operating system loads: the path of its dynamic linker (gABI, chapter 5). */
-const PT_INTERP = 3;
-
 function fromElf(args: DoctorArguments, program: Program): TrampolineReport {
   const { elf, arch } = program;
-  const process = elf.segments.some(({ type }) => type === PT_INTERP);
-  const plan = { ...enginePlan(program, { stackDepth: args.bt }), process };
+  const plan = { ...enginePlan(program, { stackDepth: args.bt }), process: isLinuxProgram(elf) };
   const { given } = givenScratchOf(args, elf);
   const why = 'without --remote no target says where memory is free';
   return examineTrampolines(

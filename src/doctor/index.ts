@@ -1,4 +1,4 @@
-export { type Diagnosis, examine } from './examine.js';
+export { examine } from './examine.js';
 export type { Subject } from './program.js';
 export { diagnosisJson } from './report-json.js';
 export { diagnosisText } from './report-text.js';
