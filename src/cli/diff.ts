@@ -1,4 +1,3 @@
-import { RsptraceError } from '../base/errors.js';
 import { compileGlob } from '../probes/index.js';
 import { plural, textLines } from '../text/index.js';
 import {
@@ -86,23 +85,8 @@ function brokenBy(limit: FailOn, parts: readonly Part[]): Broken[] {
   const wanted = rowsNamed(limit, parts);
   // That nothing of a name is new is no mistake in the name.
   if (wanted.length === 0 && limit.limit !== 'new') {
-    const other = { ...limit, kind: limit.kind === 'fn' ? 'poll' : 'fn' } as const;
-    const alike = [other, { ...other, glob: `**::${limit.glob}` }, { ...limit, glob: `**::${limit.glob}` }];
-    const meant = alike.find((each) => rowsNamed(each, parts).length > 0);
-    if (meant) {
-      throw new RsptraceError(
-        'TRACE_NO_MATCH',
-        `nothing in the trace matches --fail-on '${limit.kind}:${limit.glob}'`,
-        {
-          hint: `did you mean ${meant.kind}:${meant.glob}?`,
-        },
-      );
-    }
-    throw noMatch(
-      '--fail-on',
-      limit.glob,
-      rowsOfKind(limit.kind, parts).map(({ name }) => name),
-    );
+    const names = parts.flatMap(({ kind, rows }) => rows.map(({ name }) => `${kind}:${name}`));
+    throw noMatch('--fail-on', limit.glob, names);
   }
   return wanted.filter((row) => isPast(limit, row)).map((row) => ({ limit, row }));
 }
@@ -125,11 +109,8 @@ function notCompared(limits: readonly FailOn[], parts: readonly Part[]): string[
 
 function rowsNamed({ glob, kind }: FailOn, parts: readonly Part[]): DiffRow[] {
   const matches = compileGlob(glob);
-  return rowsOfKind(kind, parts).filter(({ name, plain }) => matches(name) || matches(plain));
-}
-
-function rowsOfKind(kind: FailOn['kind'], parts: readonly Part[]): DiffRow[] {
-  return parts.filter((part) => part.kind === kind).flatMap((part) => part.rows);
+  const rows = parts.filter((part) => part.kind === kind).flatMap((part) => part.rows);
+  return rows.filter(({ name, plain }) => matches(name) || matches(plain));
 }
 
 const sortValues: Readonly<Record<Exclude<DiffArguments['sort'], 'name'>, (row: DiffRow) => number>> = {

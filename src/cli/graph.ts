@@ -97,15 +97,8 @@ function* lines(tree: CallTree, shown: Shown, deepest: number): Generator<string
   const put = (node: TreeNode, indent: string, depth: number): void => {
     const children = sorted(node, shown);
     const isBranch = children.length > 1;
-    for (const [i, child] of children.entries()) {
-      waiting.splice(waiting.length - i, 0, {
-        node: child,
-        indent,
-        isBranch,
-        isLast: i === children.length - 1,
-        depth,
-      });
-    }
+    for (const node of children.toReversed())
+      waiting.push({ node, indent, isBranch, isLast: node === children.at(-1), depth });
   };
   put(tree.root, ' ', 1);
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {

@@ -11,6 +11,7 @@ import { ExitCode, note, reportError } from './failure.js';
 import { type LiveTarget, liveTarget, unkept } from './live-target.js';
 import type { GraphArguments } from './options/saved-trace.js';
 import { withRecording } from './recording/prepare.js';
+import { abortWithoutReader } from './standard-streams.js';
 
 type Arguments = GraphArguments & { readonly fn: string; readonly command: readonly string[] };
 
@@ -31,7 +32,9 @@ export async function liveGraph(args: Arguments): Promise<number> {
   return await withRecording(
     asked,
     async (prepared) => {
-      const recording = await subject.record(prepared, asked);
+      const ending = new AbortController();
+      using _read = abortWithoutReader(ending);
+      const recording = await subject.record(prepared, asked, { ending: ending.signal });
       note(
         `${plural(roots, 'function')} with ${plural(names.length - roots, 'callee')}, ${depth} levels deep; ${plural(recording.events, 'event')}, ${plural(recording.stops, 'stop')}`,
         open > 0 && 'some of them call through pointers: what they call so is shown if others call it too',

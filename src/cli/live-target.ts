@@ -49,7 +49,10 @@ export function liveTarget({ elf, pid, remote, command = [] }: TargetWords): Liv
   }
   const program = programNamed(elf ?? '');
   const line = [resolve(program), ...command];
-  return { elf: program, isProcess: true, place: placeAtStart, record: (prepared) => recordStarted(prepared, line) };
+  return {
+    ...{ elf: program, isProcess: true, place: placeAtStart },
+    record: (prepared, _, watched) => recordStarted(prepared, line, watched),
+  };
 }
 
 /** What `rsptrace --remote` would be given: nothing is kept, and nothing said of findings. */

@@ -184,7 +184,7 @@ export async function endProgram(server: Gdbserver, runsOn: boolean): Promise<vo
 /** @throws RsptraceError `USAGE`, `ATTACH_NO_PROCESS` */
 export function processNamed(text: string): number {
   const pid = Number(text);
-  if (!(Number.isSafeInteger(pid) && pid > 0)) {
+  if (!/^[1-9]\d{0,9}$/.test(text)) {
     throw new RsptraceError('USAGE', `'${text}' is no process number`, {
       hint: '`pgrep -a NAME` shows the numbers of those that run',
     });

@@ -121,8 +121,12 @@ function exitOf(stop: Recorded['stop']): GuestExit | undefined {
  * Starts a program, records it while stdout is ours (what it writes there goes to stderr), and ends it with the
  * recording.
  */
-export async function recordStarted(prepared: Prepared, command: readonly string[]): Promise<Recorded> {
-  const { recording, server } = await recordUnder(prepared, { command }, { isStdoutOurs: true });
+export async function recordStarted(
+  prepared: Prepared,
+  command: readonly string[],
+  watched: Pick<SessionOptions, 'ending' | 'watcher'> = {},
+): Promise<Recorded> {
+  const { recording, server } = await recordUnder(prepared, { command }, { isStdoutOurs: true, ...watched });
   if (recording.end !== 'guest-ended') await endProgram(server, false);
   return recording;
 }

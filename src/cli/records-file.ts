@@ -19,8 +19,8 @@ const asking = [
 
 /** The parts of a command line that decide what events a recording has. */
 export type AskedArguments = Pick<RecordingArguments, 'elf' | (typeof asking)[number]> & {
-  /** Of `--elf`; undefined in records of older versions. */
-  readonly programs?: readonly string[] | undefined;
+  /** Of `--elf`. */
+  readonly programs: readonly string[];
 };
 
 /** The same; how many plug-ins there were, because which ones, only who reads the records may say. */
@@ -60,7 +60,7 @@ export function recordsRequest(args: RecordingArguments, room: DiskRoom): LogReq
 
 const ofOthers: Readonly<Record<Exclude<keyof KeptArguments, (typeof asking)[number]>, (value: unknown) => boolean>> = {
   elf: (value) => typeof value === 'string',
-  programs: (value) => value === undefined || (Array.isArray(value) && value.every((one) => typeof one === 'string')),
+  programs: (value) => Array.isArray(value) && value.every((one) => typeof one === 'string'),
   plugins: (value) => Number.isSafeInteger(value),
 };
 

@@ -18,7 +18,7 @@ export async function recover(args: RecoverArguments): Promise<number> {
   const lock = lockOf(args.trace);
   try {
     const { asked, plugins } = records;
-    if (args.output === undefined && (asked.programs ?? []).length > 0) throw ofSeveral(args.trace);
+    if (args.output === undefined && asked.programs.length > 0) throw ofSeveral(args.trace);
     const out = outputOf(args, plugins);
     const recovered = await write(records, args, out.sink);
     out.finish();

@@ -1,4 +1,4 @@
-import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
+import { createWriteStream, mkdtempSync, openSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -36,11 +36,18 @@ export function watchStandardStreams(): void {
   });
 }
 
-/** Writes standard input into a file that goes when this process ends. Gives its path. */
+/** What streams lines ends when nobody reads them any more: `| head`. */
+export function abortWithoutReader(controller: AbortController): Disposable {
+  const abort = (): void => controller.abort();
+  process.stdout.once('error', abort);
+  return { [Symbol.dispose]: () => void process.stdout.off('error', abort) };
+}
+
+/** Writes standard input into a file without a name, which goes with this process, however it ends. Gives its path. */
 export async function keptStandardInput(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'rsptrace-'));
-  process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
-  const path = join(folder, 'stdin');
-  await pipeline(process.stdin, createWriteStream(path));
-  return path;
+  const fd = openSync(join(folder, 'stdin'), 'w+');
+  rmSync(folder, { recursive: true });
+  await pipeline(process.stdin, createWriteStream('', { fd, autoClose: false }));
+  return `/dev/fd/${fd}`;
 }

@@ -17,7 +17,7 @@ import {
 } from '../engines/index.js';
 import type { ExcludedFunction, Found } from '../probes/index.js';
 import type { EnginesChosen, Program, Recording } from '../record/index.js';
-import { type ColumnsOptions, textTable } from '../text/index.js';
+import { textTable } from '../text/index.js';
 import { type OwnTime, type ProbeFact, timeText } from '../trace/index.js';
 import { sentenceLines } from './failure.js';
 
@@ -156,7 +156,7 @@ export function choicesJson(choices: readonly ProbeFact[]): object[] {
 }
 
 /** For people: one line a probe, and under them why some need stops. */
-export function choiceTable(choices: readonly ProbeFact[], options: ColumnsOptions = { color: false }): string {
+export function choiceTable(choices: readonly ProbeFact[]): string {
   const rows = choices.map(({ name, address, engine, why, proof, partly }) => [
     hex(address),
     engine,
@@ -166,7 +166,7 @@ export function choiceTable(choices: readonly ProbeFact[], options: ColumnsOptio
   return textTable(
     ['address', 'engine', 'function~', 'why not without stops, what is not seen, or why it is allowed'],
     rows,
-    options,
+    { color: false },
   );
 }
 

@@ -53,8 +53,18 @@ export interface Shown {
   readonly mayHaveHeap: boolean;
 }
 
-export function mebibytes(bytes: number): string {
+function mebibytes(bytes: number): string {
   return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+}
+
+/** What could not be found out. */
+export function notesOf({ notes, unread, searched }: Pick<FoundTasks, 'notes' | 'unread' | 'searched'>): string[] {
+  if (unread === 0) return [...notes];
+  const all = mebibytes(searched + unread);
+  return [
+    `${mebibytes(unread)} of ${all} were not read, as they cannot be or are more than a GiB: tasks there are missing`,
+    ...notes,
+  ];
 }
 
 export async function tasksJson(shown: Shown): Promise<object> {
@@ -305,6 +315,15 @@ export function findingsJson(found: FoundTasks): object {
 /** A task by its place among `tasks`, and its number; what a thread blocks on by its place among `blocking`. */
 export function refer({ tasks, blocking }: FoundTasks, task: Task): object {
   const { id } = task.facts;
-  if (task.runtime === BLOCK_ON) return { blocking: blocking.indexOf(task) };
-  return { task: tasks.indexOf(task), id };
+  if (task.runtime === BLOCK_ON) return { blocking: placeIn(blocking, task) };
+  return { task: placeIn(tasks, task), id };
+}
+
+const places = new WeakMap<readonly Task[], ReadonlyMap<Task, number>>();
+
+/** As `indexOf`, which would go through 100,000 tasks for each that waits. */
+function placeIn(tasks: readonly Task[], task: Task): number {
+  const known = places.get(tasks) ?? new Map(tasks.map((each, at) => [each, at]));
+  places.set(tasks, known);
+  return known.get(task) ?? -1;
 }

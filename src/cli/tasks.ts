@@ -35,7 +35,7 @@ import { loadedThere, lookAt, programOf, type ReadProgram, readProgram } from '.
 import { debugFilesOf } from './options/common.js';
 import type { TasksArguments } from './options/target.js';
 import { loadPlugins } from './plugins.js';
-import { blockedText, mebibytes, type Shown, tasksJson, tasksText } from './tasks-report.js';
+import { blockedText, notesOf, type Shown, tasksJson, tasksText } from './tasks-report.js';
 import { lineWidth } from './terminal.js';
 
 /**
@@ -126,13 +126,7 @@ async function show(args: TasksArguments, { program, view, own, stoodMs, knowsHe
     logger: createLogger(args.log),
   });
   if (found.searched === 0 && found.unread > 0) throw nothingRead(args);
-  if (found.unread > 0) {
-    const all = mebibytes(found.searched + found.unread);
-    note(
-      `${mebibytes(found.unread)} of ${all} were not read, as they cannot be or are more than a GiB: tasks there are missing`,
-    );
-  }
-  note(...found.notes);
+  note(...notesOf(found));
   const fields = args.locals ? new FutureFields(program.debug, view.memory) : undefined;
   const shown: Shown = {
     wanted: await wantedLocks(program, view),

@@ -6,6 +6,7 @@ import { liveTarget, unkept } from './live-target.js';
 import type { TopArguments } from './options/target.js';
 import { withRecording } from './recording/prepare.js';
 import type { Recorded, RecordingWatcher } from './recording/session.js';
+import { abortWithoutReader } from './standard-streams.js';
 import { App, pause } from './top/app.js';
 import { LivePolls } from './top/live-polls.js';
 import { type PollsShown, pollsContent } from './top/polls-pages.js';
@@ -67,6 +68,7 @@ class PollsView implements RecordingWatcher {
   }
 
   async during(recorded: Promise<Recorded>): Promise<Recorded> {
+    using _read = abortWithoutReader(this.#stopper);
     try {
       return await recorded;
     } finally {

@@ -10,6 +10,7 @@ import { debugFilesOf } from './options/common.js';
 import { usage } from './options/option.js';
 import type { TopArguments } from './options/target.js';
 import { loadPlugins } from './plugins.js';
+import { abortWithoutReader } from './standard-streams.js';
 import { App, pause } from './top/app.js';
 import { History } from './top/history.js';
 import { lookJson } from './top/json.js';
@@ -89,6 +90,7 @@ class Looks {
 
   async run(look: (take: Takes) => Promise<Ended>): Promise<number> {
     using _handled = abortAtSignal(this.#stopper);
+    using _read = abortWithoutReader(this.#stopper);
     this.#app?.open();
     let ended: Ended;
     try {

@@ -1,14 +1,16 @@
 // Commands that ask a saved trace, against the recorder's own table and against what valgrind and uftrace saw.
-import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { stripVTControlCharacters } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
 import { textWidth } from '../../src/text/text-width.js';
 import { type CallBegin, type FunctionRef, openTrace, type PollBegin } from '../../src/trace/index.js';
-import { main, rsptrace } from '../support/command.js';
+import { main, rsptrace, scratchFolder } from '../support/command.js';
 import { callgrindArcs, reportedFunctions, savedTrace } from '../support/saved-trace.js';
 import { future, info, link, nanos, suspend0 } from '../trace/stories.js';
 
@@ -463,7 +465,7 @@ t.test('what is new has grown, what is gone has not, and a limit can name either
   const gone = await limited(trace, cut, '+5% fn:fib');
   t.equal(gone.status, 0);
   t.match(gone.stderr, /fib is gone, so --fail-on '\+5% fn:fib' holds; --fail-on 'gone fn:fib' would not/);
-  t.match((await limited(trace, trace, '+5% poll:fib')).stderr, /matches --fail-on 'poll:fib'.*did you mean fn:fib\?/s);
+  t.match((await limited(trace, trace, '+5% poll:fib')).stderr, /matches --fail-on 'fib' .*nearest: fn:fib/s);
   t.equal((await limited(trace, cut, 'gone fn:fib')).status, 4);
   t.equal((await limited(trace, cut, 'gone fn:leaf')).status, 0);
   t.equal((await limited(cut, trace, 'new fn:nowhere')).status, 0, 'nothing of that name is new');
@@ -498,6 +500,26 @@ t.test('a trace on standard input is what it is as a file, and a moment before i
   const words = [main, 'report', '--json', '-', '--top', '3'];
   const piped = execFileSync(process.execPath, words, { input: readFileSync(trace), encoding: 'utf8' });
   t.same(rows(piped), rows((await rsptrace('report', '--json', trace, '--top', '3').ended).stdout));
+  // However it ends, no copy of it stays.
+  const env = { ...process.env, TMPDIR: scratchFolder(t) };
+  const killed = spawn(process.execPath, [main, 'report', '-'], { env, stdio: ['pipe', 'ignore', 'ignore'] });
+  const isKept = (): boolean => openedBy(killed.pid as number).some((path) => /stdin \(deleted\)$/.test(path));
+  while (!isKept()) await sleep(5);
+  killed.kill('SIGKILL');
+  await once(killed, 'close');
+  t.same(readdirSync(env.TMPDIR), []);
   const early = await rsptrace('tasks', trace, '--at', '0ns').ended;
   t.same([early.status, early.stderr], [0, `rsptrace: ${trace} has no poll before 0 ns\n`]);
 });
+
+/** The files that a process has open. */
+function openedBy(pid: number): string[] {
+  const folder = `/proc/${pid}/fd`;
+  return readdirSync(folder).map((fd) => {
+    try {
+      return readlinkSync(join(folder, fd));
+    } catch {
+      return '';
+    }
+  });
+}

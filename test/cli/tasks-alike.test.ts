@@ -2,8 +2,11 @@
 import t from 'tap';
 import type { FoundTasks } from '../../src/api/index.js';
 import type { AwaitNode, Task, Wait } from '../../src/async/tasks/index.js';
+import { addr } from '../../src/base/addr.js';
 import { alike, othersLines } from '../../src/cli/tasks-alike.js';
 import { blockedLines } from '../../src/cli/tasks-blocked.js';
+import { refer } from '../../src/cli/tasks-report.js';
+import { resourcesOf } from '../../src/cli/top/json.js';
 
 const task = (id: number, runtime = 'tokio'): Task =>
   ({ runtime, facts: { id }, address: BigInt(id) }) as unknown as Task;
@@ -97,3 +100,15 @@ t.test(
     t.strictSame([full.lines.length, full.left], [3, 0]);
   },
 );
+
+t.test('20,000 tasks that wait for one lock: each is gone through once', (t) => {
+  const tasks = Array.from({ length: 20_000 }, (_, id) => ({ facts: { id }, runtime: 'tokio' }) as unknown as Task);
+  const holder = tasks.at(-1) as Task;
+  const wait = { kind: 'mutex', address: addr(0x1000n), how: 'held by', enders: [{ task: holder }] };
+  const waits = new Map(tasks.map((task) => [task, [wait]])) as unknown as FoundTasks['waits'];
+  const [lock, ...more] = resourcesOf({ waits });
+  t.same([lock?.waiting.length, lock?.by.length, more.length], [tasks.length, 1, 0]);
+  const found = { tasks, blocking: [] as Task[] } as unknown as FoundTasks;
+  t.same(refer(found, holder), { task: tasks.length - 1, id: tasks.length - 1 });
+  t.end();
+});

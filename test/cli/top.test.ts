@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
@@ -82,6 +84,15 @@ t.test('tasks that stand still: those that the program names, and nothing change
   const wrong = await rsptrace('top', '--pid', pid, pollsProgram(t, 'executor'), '--json').ended;
   t.equal(wrong.status, 1);
   t.match(wrong.stderr, /does not have .* in its memory \[PROGRAM_NOT_SEEN\]/);
+});
+
+t.test('the lines end with their reader', async (t) => {
+  const { pid } = await waitingProgram(t, pollsProgram(t, 'tasks'), ['mt']);
+  const words = [main, 'top', '--pid', pid, '--json', '-i', '100ms'];
+  const child = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'inherit'] });
+  t.teardown(() => child.kill('SIGKILL'));
+  child.stdout.once('data', () => child.stdout.destroy());
+  t.same(await once(child, 'exit'), [0, null]);
 });
 
 t.test('tasks that do something change, those that wait for ever do not', async (t) => {

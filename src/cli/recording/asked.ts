@@ -20,9 +20,7 @@ export async function preparedProgram(
 ): Promise<Program> {
   const known = [...kinds, ...plugins.kinds];
   const specs = args.probe.map((text) => parseProbe(text, known));
-  const { programs = [] } = args;
-  const others =
-    programs.length === 0 ? [] : await openElfs({ ...args, programs }, await ElfFile.open(args.elf), logger);
+  const others = args.programs.length === 0 ? [] : await openElfs(args, await ElfFile.open(args.elf), logger);
   const how = { ...debugFilesOf(args), inlined: inlinedOf(args), wakes: wakesOf(args), place, others };
   return await prepare(args.elf, specs, logger, how, known);
 }

@@ -68,19 +68,17 @@ interface Resource {
 
 /** Those at an address, the one with the most waiting first. */
 export function resourcesOf({ waits }: Pick<FoundTasks, 'waits'>): Resource[] {
-  const found = new Map<string, Resource>();
+  const found = new Map<string, Omit<Resource, 'waiting' | 'by'> & Record<'waiting' | 'by', Set<Task>>>();
   for (const [task, own] of waits) {
     for (const { kind, address, symbol, how, enders } of own) {
       if (address === undefined) continue;
       const key = `${kind} ${hex(address)}`;
-      const before = found.get(key);
-      const by = new Set([...(before?.by ?? []), ...enders.map((ender) => ender.task)]);
-      const waiting = new Set([...(before?.waiting ?? []), task]);
-      found.set(key, {
-        ...{ kind, address: hex(address), symbol, how: before?.how ?? how },
-        ...{ waiting: [...waiting], by: [...by] },
-      });
+      const one = found.get(key) ?? { kind, address: hex(address), symbol, how, waiting: new Set(), by: new Set() };
+      one.waiting.add(task);
+      for (const ender of enders) one.by.add(ender.task);
+      found.set(key, one.how === undefined ? { ...one, how } : one);
     }
   }
-  return [...found.values()].sort((a, b) => b.waiting.length - a.waiting.length || (a.address < b.address ? -1 : 1));
+  const all = [...found.values()].map((one) => ({ ...one, waiting: [...one.waiting], by: [...one.by] }));
+  return all.sort((a, b) => b.waiting.length - a.waiting.length || (a.address < b.address ? -1 : 1));
 }

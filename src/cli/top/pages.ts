@@ -2,7 +2,7 @@
 import type { FoundTasks } from '../../api/index.js';
 import type { Deadlock, Task } from '../../async/tasks/index.js';
 import { clipEnd, plural, visible } from '../../text/index.js';
-import { mebibytes, taskLines } from '../tasks-report.js';
+import { notesOf, taskLines } from '../tasks-report.js';
 import type { Content, Item } from './app.js';
 import { idOf, type Mark, type Row, type Status, statuses } from './history.js';
 import { byStatus, resourcesOf } from './json.js';
@@ -67,6 +67,9 @@ function deadlockText({ cycle, likely }: Deadlock<Task>): string {
 const sorts = ['active', 'for', 'state', 'name', 'id'] as const;
 type Sort = (typeof sorts)[number];
 
+/** One for all pairs, since a row may be one of 100,000. */
+const { compare: byNumber } = new Intl.Collator('en', { numeric: true });
+
 function sorted(rows: readonly RowItem[], sort: Sort): RowItem[] {
   const by: Readonly<Record<Sort, (a: Row, b: Row) => number>> = {
     active: (a, b) => b.active / b.looks - a.active / a.looks,
@@ -75,7 +78,7 @@ function sorted(rows: readonly RowItem[], sort: Sort): RowItem[] {
     name: (a, b) => a.name.localeCompare(b.name),
     id: () => 0,
   };
-  return rows.toSorted((a, b) => by[sort](a, b) || a.id.localeCompare(b.id, 'en', { numeric: true }));
+  return rows.toSorted((a, b) => by[sort](a, b) || byNumber(a.id, b.id));
 }
 
 /** What a wait may take of a line, and what it has at least. */
@@ -188,16 +191,6 @@ const helpPage = [
   'new        not polled yet',
 ];
 
-/** What could not be found out. */
-function notesOn({ found: { notes, unread, searched } }: Look): string[] {
-  if (unread === 0) return [...notes];
-  const all = mebibytes(searched + unread);
-  return [
-    `${mebibytes(unread)} of ${all} were not read, as they cannot be or are more than a GiB: tasks there are missing`,
-    ...notes,
-  ];
-}
-
 /** What looks have found, for the screen. */
 export function looksContent(shown: Shown): Content<RowItem> {
   const items = shown.rows.map((row) => ({
@@ -212,6 +205,6 @@ export function looksContent(shown: Shown): Content<RowItem> {
     table: tableLines,
     page: (row, columns) => taskPage(shown, row, columns),
     resources: (columns) => resourcePage(shown, columns),
-    help: [...helpPage, '', ...notesOn(shown.look)],
+    help: [...helpPage, '', ...notesOf(shown.look.found)],
   };
 }
