@@ -64,7 +64,7 @@ t.test('times of calls and polls that a stop is in are upper bounds, if others h
 });
 
 t.test('a saved trace has them, too, ends without their begins among them', async (t) => {
-  const isOfCalls = ({ type }: TraceEvent): boolean => /^(call|poll)-/.test(type);
+  const isOfCalls = ({ type }: { readonly type: string }): boolean => /^(call|poll)-/.test(type);
   const counts = { events: 11, stops: 2, records: 9, missing: 0, foreignHits: 0, stopsBeside: 2 };
   const recording = { end: 'interrupted', stub: undefined, ...counts, neverLoaded: [], tailLost: false };
   for (const type of ['call-end', 'poll-end'] as const) {
