@@ -1,11 +1,11 @@
 import { readlinkSync } from 'node:fs';
 import { basename } from 'node:path';
 import { findFutures } from '../async/futures/index.js';
-import { headOf } from '../base/file-bytes.js';
 import { DebugInfo, demangle, stripGenerics } from '../dwarf/index.js';
 import { ElfFile } from '../elf/index.js';
 import { kinds } from '../probes/index.js';
 import { settingsTables } from './command-line.js';
+import { isElf } from './runner.js';
 import { settingsFiles } from './settings/find.js';
 import { loadSettings } from './settings/load.js';
 import { placed } from './settings/words.js';
@@ -55,16 +55,6 @@ function programOfSettings(): string | undefined {
   );
   const { program } = found?.values ?? {};
   return found && typeof program === 'string' ? placed(program, found.path) : undefined;
-}
-
-const elfMagic = '\x7fELF';
-
-function isElf(path: string): boolean {
-  try {
-    return Buffer.from(headOf(path)?.bytes ?? []).toString('latin1', 0, elfMagic.length) === elfMagic;
-  } catch {
-    return false;
-  }
 }
 
 function executable(pid: string): string | undefined {

@@ -47,12 +47,12 @@ export async function diff(args: DiffArguments): Promise<number> {
     before: headJson(args.trace, one.read),
     after: headJson(args.other, other.read),
     notes,
-    changed: changedOf(parts),
-    names: namesOf(parts),
+    changed: numberOf(parts, isChanged),
+    names: numberOf(parts),
     ...Object.fromEntries(shown.map(({ kind, rows }) => [kind, rows.map(rowJson)])),
     broken: broken.map(({ limit, row }) => ({ limit: limit.text, name: row.name, percent: row.percent ?? null })),
   };
-  printed(args, json, () => (namesOf(parts) === 0 ? 'nothing to compare\n' : table(changedRows(parts, args), parts)));
+  printed(args, json, () => (numberOf(parts) === 0 ? 'nothing to compare\n' : table(changedRows(parts, args), parts)));
   for (const { limit, row } of broken) {
     const after = row.percent === undefined && row.after ? `, ${timeText(row.after.total)}` : '';
     note(`${row.name}: ${percentText(row)}${after}, past --fail-on '${limit.text}'`);
@@ -146,16 +146,9 @@ function isChanged(row: DiffRow): boolean {
   return changeOf(row) !== 'same' || row.before?.calls !== row.after?.calls;
 }
 
-function namesOf(parts: readonly Part[]): number {
-  return parts.reduce((sum, { rows }) => sum + rows.length, 0);
-}
-
-function changedOf(parts: readonly Part[]): number {
-  return parts.reduce((sum, { rows }) => sum + rows.filter(isChanged).length, 0);
-}
-
-function numberOf(parts: readonly Part[], change: 'new' | 'gone'): number {
-  return parts.reduce((sum, { rows }) => sum + rows.filter((row) => changeOf(row) === change).length, 0);
+/** So many names are so. */
+function numberOf(parts: readonly Part[], is: (row: DiffRow) => boolean = () => true): number {
+  return parts.reduce((sum, { rows }) => sum + rows.filter(is).length, 0);
 }
 
 function rowJson(row: DiffRow): object {
@@ -190,10 +183,13 @@ function table(rows: readonly { readonly kind: Part['kind']; readonly row: DiffR
     file: null,
     line: null,
   }));
-  const more = changedOf(all) - rows.length;
-  const alone = (['new', 'gone'] as const).map((change) => [numberOf(all, change), change] as const);
-  const kinds = alone.map(([count, change]) => (count > 0 ? `, ${count} ${change}` : '')).join('');
-  const closing = `${plural(changedOf(all), 'name')} of ${namesOf(all)} changed${kinds}`;
+  const changed = numberOf(all, isChanged);
+  const more = changed - rows.length;
+  const kinds = ['new', 'gone'].map((change) => {
+    const count = numberOf(all, (row) => changeOf(row) === change);
+    return count > 0 ? `, ${count} ${change}` : '';
+  });
+  const closing = `${plural(changed, 'name')} of ${numberOf(all)} changed${kinds.join('')}`;
   const last = more > 0 ? `${closing}; --top leaves out ${more}` : closing;
   if (lines.length === 0) return textLines([last]);
   return `${textTable(['before', 'after', 'change', 'calls'], 'name', lines, tableOptions())}${textLines([last])}`;

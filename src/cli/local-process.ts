@@ -96,13 +96,13 @@ export async function underGdbserver<T>(
   }
 }
 
-/** That a gdbserver of ours was ended from outside, and what was open then: `, while ...`. */
-export function serverGone(subject: Subject, open = ''): RsptraceError {
+/** That a gdbserver of ours was ended from outside. */
+export function serverGone(subject: Subject): RsptraceError {
   const hint =
     'pid' in subject
       ? `a trace ends there; if process ${subject.pid} runs on, another rsptrace can look at it`
       : 'how the program ended, and whether it has, nobody saw';
-  return new RsptraceError('RUN_KILLED', `gdbserver was ended from outside${open}`, { hint });
+  return new RsptraceError('RUN_KILLED', 'gdbserver was ended from outside', { hint });
 }
 
 function architectureOf(session: Session): Architecture | undefined {

@@ -6,8 +6,7 @@ import { RsptraceError } from '../base/errors.js';
 import { type GuestExit, type GuestLimits, GuestWatch } from '../check/index.js';
 import { readLoadedFiles } from '../inject/index.js';
 import { letRun, placeAtStart, placeInProcess } from '../target/index.js';
-import { plural } from '../text/index.js';
-import { onEvents, type TraceEvent, tee, timeOf } from '../trace/index.js';
+import { onEvents, tee, timeOf } from '../trace/index.js';
 import {
   endProgram,
   endSoon,
@@ -90,10 +89,10 @@ export function recordProgram(args: RunArguments & RecordingArguments): Promise<
 }
 
 /** A server that was ended from outside says nothing of its program. */
-function withUnseenEnd(recording: Recorded, subject: Subject, open: string): Recorded {
+function withUnseenEnd(recording: Recorded, subject: Subject): Recorded {
   const isClosed = recording.end === 'failed' && codeOf(recording.error) === 'RSP_CLOSED';
   if (!isClosed && (recording.end !== 'guest-ended' || recording.stop?.kind !== 'gone')) return recording;
-  return { ...recording, end: 'failed', error: serverGone(subject, `, ${open}`) };
+  return { ...recording, end: 'failed', error: serverGone(subject) };
 }
 
 function codeOf(error: unknown): string | undefined {
@@ -145,42 +144,19 @@ async function recordUnder(
 ): Promise<{ readonly recording: Recorded; readonly server: Gdbserver }> {
   const { args, logger } = prepared;
   const at = { args, logger, isStdoutOurs };
-  const open = new OpenAtEnd();
-  const sink = tee([prepared.sink, onEvents(open.see)]);
   const { result, server, damage } = await underGdbserver(subject, at, (target, under) => {
     target.recordingBegins();
     const isLaunched = 'command' in subject;
     // A program that is started does without what would be damaged.
     const stopsHarm = under.damage !== undefined && !isLaunched;
-    return recordSession({ ...prepared, sink }, target.session, {
+    return recordSession(prepared, target.session, {
       ...{ isLaunched, stopsHarm, ending, deadline, watcher },
       letRun: isLaunched ? undefined : (stoodMs) => letRun(target.session, prepared.program.arch, stoodMs),
       onSignal: (name) => onSignal?.(name, under.server),
       onLeft: (end) => onLeft?.(end, under.server),
     });
   });
-  return { recording: { ...withUnseenEnd(result, subject, open.text), serverFault: damage }, server };
-}
-
-/** The calls and polls that were open when a program ended: the last events of its trace. */
-export class OpenAtEnd {
-  #count = 0;
-  #innermost: string | undefined;
-
-  readonly see = (event: TraceEvent): void => {
-    if ((event.type !== 'call-lost' && event.type !== 'poll-lost') || ('entryOnly' in event && event.entryOnly)) {
-      this.#count = 0;
-      return;
-    }
-    if (this.#count++ === 0) this.#innermost = event.type === 'call-lost' ? event.function.name : event.future.future;
-  };
-
-  /** `while 3 calls were open, the innermost of work::step`. */
-  get text(): string {
-    if (this.#count === 0) return 'while no traced call was open';
-    const were = this.#count === 1 ? 'was' : 'were';
-    return `while ${plural(this.#count, 'call')} ${were} open, one of ${this.#innermost}`;
-  }
+  return { recording: { ...withUnseenEnd(result, subject), serverFault: damage }, server };
 }
 
 /** `usual`: the exit statuses that mean success if none is given. */

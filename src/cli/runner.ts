@@ -55,6 +55,10 @@ function startOf(path: string): Buffer | undefined {
   }
 }
 
+export function isElf(path: string): boolean {
+  return startOf(path)?.readUInt32BE(0) === elfMagic;
+}
+
 /** A flat binary, or a compressed kernel. */
 function isOtherThanElf(path: string): boolean {
   const head = startOf(path);
