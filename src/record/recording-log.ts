@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import type { StuckTask } from '../async/futures/index.js';
 import { hex } from '../base/addr.js';
 import type { DiskRoom } from '../base/locked-file.js';
@@ -21,6 +21,17 @@ export interface LogRequest {
   readonly keeps?: boolean | undefined;
   /** It is the trace: nothing becomes events before somebody asks for that. */
   readonly isTrace?: boolean | undefined;
+}
+
+/** Of a trace without records: those beside it are an older one's, which `recover` would bring back. */
+export function removeOlder({ path, isTrace }: LogRequest, logger: Logger): void {
+  if (isTrace || !existsSync(path)) return;
+  logger.warn({ path }, 'removes the records of a recording that was killed');
+  try {
+    rmSync(path);
+  } catch (error) {
+    logger.warn({ error: String(error), path }, 'these records could not be removed, and are not of this trace');
+  }
 }
 
 /** Writes the inputs of a recording next to its trace, until all of them are events in the trace. */

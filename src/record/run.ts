@@ -16,7 +16,7 @@ import { type Parts, putTogether } from './parts.js';
 import { addressesOf, isLoadedAlike, systemCallsOf, watchesOf } from './program.js';
 import { QuietWatch } from './quiet.js';
 import type { Progress, RecordOptions } from './recording.js';
-import { LoggedTracer } from './recording-log.js';
+import { LoggedTracer, removeOlder } from './recording-log.js';
 import { leakOfProcess, leakOfTraps } from './trace-clock.js';
 import { allCalls } from './tracers.js';
 import type { Verified } from './verify.js';
@@ -155,7 +155,10 @@ export class Run {
     const { name, resolutionNs, guest } = clock;
     partOf(logger, 'clock').debug({ clock: name, resolutionNs, guest, nanosPerInstruction }, 'times come from');
     tracers.sink.begin(info);
-    if (!log) return;
+    if (!log) {
+      if (options.log) removeOlder(options.log, logger);
+      return;
+    }
     const watches = watchesOf(program).length > 0;
     log.begin({ info, loadBias: hex(elf.loadBias), harts: harts.known(), watches });
     const { onNew } = harts;

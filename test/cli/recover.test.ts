@@ -10,7 +10,7 @@ import { elfPath, parseLab, qemuArgv } from '../qemu/guests/guests.js';
 import { main, rsptrace, rsptraceProcess, scratchFolder, start } from '../support/command.js';
 import { long, usually } from '../support/long.js';
 import { randomOf } from '../support/mutations.js';
-import { compileReleased } from '../support/native.js';
+import { compileReleased, pollsProgram } from '../support/native.js';
 import { functionProbes } from '../support/native-trace.js';
 import { storyPlugin } from '../support/story.js';
 
@@ -274,4 +274,13 @@ t.test('damaged records are refused, or read as far as they can be', async (t) =
   const without = await rsptrace('recover', again).ended;
   t.match(without.stderr, /RECORDS_MISMATCH|1 plug-in/);
   t.ok(existsSync(`${again}.records`), 'what cannot be recovered is kept');
+});
+
+t.test('records of a trace that is overwritten go with it, where the new one has none', async (t) => {
+  const trace = join(scratchFolder(t), 'x.json');
+  writeFileSync(`${trace}.records`, 'of a recording that was killed');
+  const ran = await rsptrace('run', '--engine', 'stop', '-o', trace, pollsProgram(t, 'orders'), '--', '2').ended;
+  t.equal(ran.status, 0, ran.stderr);
+  t.match(ran.stderr, 'removes the records of a recording that was killed');
+  t.notOk(existsSync(`${trace}.records`));
 });
