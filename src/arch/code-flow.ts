@@ -28,7 +28,7 @@ export interface FlowStep {
   readonly length: number;
   /**
    * `branch`: to the target or on. `indirect`: to where a register or a table says. `return`: also a jump that surely
-   * leaves the function. `end`: a trap. `store`: writes memory that is surely not the frame's, and goes on.
+   * leaves the function. `end`: a trap. `store`: writes memory by another register than the stack pointer, and goes on.
    */
   readonly kind: 'next' | 'store' | 'branch' | 'jump' | 'indirect' | 'call' | 'return' | 'end';
   /** Of a direct branch, jump or call. */
@@ -39,6 +39,8 @@ export interface FlowStep {
   readonly needs?: number;
   /** Those that it overwrites, or that have no value behind it. */
   readonly overwrites?: number;
+  /** It `makes` a frame pointer of the stack pointer, or its memory is given `by` the register for that. */
+  readonly framePointer?: 'makes' | 'by' | undefined;
   /** It needs the stack pointer's value; or `sets` a new one. Unknown on x86_64 and loongarch64. */
   readonly stack?: 'uses' | 'sets' | undefined;
   /** It reads or writes memory by a register that is not the stack pointer. */

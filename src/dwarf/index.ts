@@ -16,7 +16,7 @@ export {
   type Piece,
 } from './expr.js';
 export { functionName, namedPath } from './function-names.js';
-export { inlinedCopies } from './inlined-copies.js';
+export { inlinedCopies, inlinedInto } from './inlined-copies.js';
 export { type LineRow, LineTable } from './line.js';
 export type { FileName } from './line-tables.js';
 export { type LocationEntry, locationAt, locationsOf, plainRegister, staticAddress, staticCode } from './location.js';

@@ -1,6 +1,7 @@
 import { U32Column } from '../base/growable.js';
 import { DW_AT, DW_TAG } from './constants.js';
 import type { DebugInfo } from './debug-info.js';
+import type { Die } from './die.js';
 
 /** All inlined copies of functions, as columns of DIE offsets. */
 export interface InlinedCopies {
@@ -18,6 +19,14 @@ export function inlinedCopies(debug: DebugInfo): InlinedCopies {
   const copies = found.get(debug) ?? read(debug);
   found.set(debug, copies);
   return copies;
+}
+
+/** All that was inlined into a function, or into a copy of one. */
+export function inlinedInto(die: Die): Die[] {
+  const found: Die[] = [];
+  const cursor = die.subtree();
+  while (cursor.next()) if (cursor.tag === DW_TAG.inlined_subroutine) found.push(cursor.die());
+  return found;
 }
 
 function read(debug: DebugInfo): InlinedCopies {

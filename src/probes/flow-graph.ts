@@ -1,14 +1,11 @@
 import type { Architecture, FlowStep } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
 import { littleEndian } from '../base/little-endian.js';
-import { reachedFrom } from '../base/search.js';
+import { firstWhere, reachedFrom } from '../base/search.js';
 import type { ElfFile } from '../elf/index.js';
 
 /** Larger functions are not analysed. */
 const mostSteps = 100_000;
-
-/** The most entries of one jump table. */
-const mostEntries = 1024;
 
 /** What is known of a function's surroundings. */
 interface FlowFacts {
@@ -35,7 +32,7 @@ export class FlowGraph {
   #needed: Uint32Array | undefined;
   #reserved: ReadonlySet<number> | undefined;
 
-  private constructor(steps: readonly FlowStep[], next: readonly (readonly number[])[], leaves: ReadonlySet<number>) {
+  constructor(steps: readonly FlowStep[], next: readonly (readonly number[])[], leaves: ReadonlySet<number>) {
     this.untabled = [...leaves].filter((node) => steps[node]?.kind === 'indirect');
     this.steps = steps;
     this.next = next;
@@ -62,6 +59,12 @@ export class FlowGraph {
       if (steps.length > mostSteps) return undefined;
     }
     steps.sort((a, b) => (a.address < b.address ? -1 : 1));
+    // What is stored by a frame pointer is the frame's.
+    if (steps.some(({ framePointer }) => framePointer === 'makes')) {
+      for (const [i, step] of steps.entries())
+        if (step.kind === 'store' && step.framePointer === 'by')
+          steps[i] = { ...step, kind: 'next', writesFrame: true };
+    }
     const entry = ranges[0]?.low;
     // The first instruction is the first node, wherever its part lies.
     const first = steps.findIndex(({ address }) => address === entry);
@@ -69,12 +72,14 @@ export class FlowGraph {
     return linked(steps, facts);
   }
 
-  static from(
-    steps: readonly FlowStep[],
-    next: readonly (readonly number[])[],
-    leaves: ReadonlySet<number>,
-  ): FlowGraph {
-    return new FlowGraph(steps, next, leaves);
+  /** The instructions in a stretch of memory. */
+  between(low: bigint, high: bigint): number[] {
+    const at = (node: number): bigint => this.steps[node]?.address ?? high;
+    const found = at(0) >= low && at(0) < high ? [0] : [];
+    // All but the first are in the order of memory.
+    const first = firstWhere(this.steps.length, (node) => node > 0 && at(node) >= low);
+    for (let node = Math.max(first, 1); at(node) < high; node++) found.push(node);
+    return found;
   }
 
   /** The temporaries whose values may be needed from this instruction on: a bit each. */
@@ -164,7 +169,7 @@ function linked(steps: readonly FlowStep[], facts: FlowFacts): FlowGraph | undef
         return on;
     }
   });
-  return FlowGraph.from(steps, next, leaves);
+  return new FlowGraph(steps, next, leaves);
 }
 
 /** Where a call or a jump leads, also if the ELF has the address in a word. */
@@ -212,7 +217,7 @@ class Tables {
     const found = new Set<number>();
     for (const { size, targetOf } of tableForms) {
       const targets: number[] = [];
-      for (let entry = 0; entry < mostEntries; entry++) {
+      for (let entry = 0; entry < mostSteps; entry++) {
         const at = addr(table + BigInt(entry * size));
         const bytes = behind !== undefined && at >= behind ? undefined : this.#elf.bytesAt(at, size);
         const node = bytes && this.#index.get(targetOf(new DataView(bytes.buffer, bytes.byteOffset, size), table));

@@ -1,10 +1,14 @@
 import type { Architecture, EntryValues, FunctionFrames } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
+import { madeOnce } from '../base/made-once.js';
 import type { UnwindRow } from '../base/unwind-row.js';
 import { CallFrames, type DebugInfo, type Die, DW_AT, rangesOf } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { CodeMap } from '../target/unwind/index.js';
 import { FlowGraph } from './flow-graph.js';
+
+/** Why a place is not used in a function whose jumps are not all known, see {@link FunctionGraphs.isClosed}. */
+export const mayLeadAnywhere = 'a jump of the function around it may lead anywhere';
 
 /** The stack pointer that a function will return with, by one register at some instruction. */
 export interface FramePlace {
@@ -24,6 +28,7 @@ export class FunctionGraphs {
   readonly #arch: Architecture;
   readonly #graphs = new Map<number, FlowGraph | undefined>();
   readonly #never = new Map<bigint, boolean>();
+  readonly #closed = new Map<FlowGraph, boolean>();
   readonly #numbers: ReadonlyMap<string, number>;
   readonly #values = new Map<number, EntryValues | undefined>();
   #frames: CallFrames | undefined;
@@ -96,6 +101,10 @@ export class FunctionGraphs {
    * the function if its frame is gone there.
    */
   isClosed(graph: FlowGraph): boolean {
+    return madeOnce(this.#closed, graph, () => this.#isClosed(graph));
+  }
+
+  #isClosed(graph: FlowGraph): boolean {
     const jumps = graph.untabled.map((node) => graph.steps[node]?.address as Addr);
     const start = graph.steps[0] && this.frameAt(graph.steps[0].address);
     if (jumps.length === 0) return true;
@@ -108,9 +117,7 @@ export class FunctionGraphs {
 
   /** See {@link neverReturns}. */
   neverReturns(target: Addr): boolean {
-    const known = this.#never.get(target) ?? neverReturns(this.#debug.elf, this.#debug, target);
-    this.#never.set(target, known);
-    return known;
+    return madeOnce(this.#never, target, () => neverReturns(this.#debug.elf, this.#debug, target));
   }
 }
 

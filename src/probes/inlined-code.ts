@@ -48,14 +48,11 @@ export class InlinedCode {
 
 /** The instructions of functions and copies. */
 export function nodesIn(graph: FlowGraph, dies: readonly Die[]): Set<number> {
-  const covered = dies.flatMap((die) =>
-    rangesOf(die).map(({ low, high }) => ({ low: die.unit.codes.fromCode(low), high: die.unit.codes.fromCode(high) })),
-  );
-  const found = new Set<number>();
-  graph.steps.forEach(({ address }, node) => {
-    if (covered.some(({ low, high }) => address >= low && address < high)) found.add(node);
-  });
-  return found;
+  const nodes = (die: Die): number[] => {
+    const { codes } = die.unit;
+    return rangesOf(die).flatMap(({ low, high }) => graph.between(codes.fromCode(low), codes.fromCode(high)));
+  };
+  return new Set(dies.flatMap(nodes));
 }
 
 /** A place where a copy begins or ends. */

@@ -5,7 +5,7 @@ import type { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { leavesScratch } from './describer.js';
 import type { FlowGraph } from './flow-graph.js';
-import { FunctionGraphs } from './function-graphs.js';
+import { FunctionGraphs, mayLeadAnywhere } from './function-graphs.js';
 import { entryPlan, type PatchWindow, type ReadPlan } from './read-plan.js';
 
 /** An instruction inside a function: a node of its graph. */
@@ -22,7 +22,6 @@ export class InnerWindows {
   readonly #graphs: FunctionGraphs;
   readonly #arch: Architecture;
   readonly #elf: ElfFile;
-  readonly #closed = new Map<FlowGraph, boolean>();
   readonly #found = new Map<bigint, readonly PatchWindow[] | string>();
 
   constructor(graphs: FunctionGraphs, arch: Architecture, elf: ElfFile) {
@@ -41,8 +40,7 @@ export class InnerWindows {
     const { probeCode, codeFlow } = this.#arch;
     if (!probeCode) return `trampolines for ${this.#arch.name} are not known`;
     const { graph } = place;
-    const isClosed = madeOnce(this.#closed, graph, () => this.#graphs.isClosed(graph));
-    if (!isClosed) return 'a jump of the function around it may lead anywhere';
+    if (!this.#graphs.isClosed(graph)) return mayLeadAnywhere;
     if (graph.isReserved(place.node)) return 'it lies between a load that reserves memory and the store to it';
     let why = 'a branch leads into the bytes that a patch would replace';
     const found: PatchWindow[] = [];
@@ -179,10 +177,10 @@ export function patchesInside(
   for (const address of addresses) {
     const host = debug.functionAt(address)?.die;
     const graph = host && arch.codeFlow ? graphs.of(host) : undefined;
-    const node = graph?.steps.findIndex((step) => step.address === address) ?? -1;
+    const [node] = graph?.between(address, address + 1n) ?? [];
     const scratchIsFree = host !== undefined && leavesScratch(host);
     found.set(address, { window: 'the code around it cannot be followed', scratchIsFree });
-    if (graph && node >= 0) places.push(windows.around({ graph, node }));
+    if (graph && node !== undefined) places.push(windows.around({ graph, node }));
   }
   for (const [address, window] of chooseWindows(places))
     found.set(address, { scratchIsFree: found.get(address)?.scratchIsFree ?? false, window });

@@ -25,7 +25,7 @@ function drawn(...lines: readonly string[]): Drawn {
     return { address: addr(i * 4), length: 4, kind, target: undefined, names: undefined, writesFrame: mark === 'f' };
   });
   const leaves = new Set(nodes.flatMap(({ kind }, i) => (kind === 'return' ? [i] : [])));
-  const graph = FlowGraph.from(
+  const graph = new FlowGraph(
     steps,
     nodes.map(({ next }) => next),
     leaves,

@@ -1,7 +1,7 @@
 import { type Addr, addOffset, addr } from '../../base/addr.js';
 import type { CodeFlow, FlowStep } from '../code-flow.js';
 import { decode, type Instruction } from './decode.js';
-import { LR, SP } from './registers.js';
+import { FP, LR, SP } from './registers.js';
 
 /** See {@link CodeFlow}. Jumps inside of functions are near ones, which need no register. */
 export const codeFlow: CodeFlow = {
@@ -29,7 +29,14 @@ function stepAt(instruction: Instruction, address: Addr, pages: Map<number, Addr
     accesses: isMemory && instruction.rn !== SP,
     writesFrame: isMemory && kind === 'next' && instruction.access !== 'load',
     reservation: instruction.form === 'memory' ? instruction.exclusive : undefined,
+    framePointer: framePointerOf(instruction),
   };
+}
+
+function framePointerOf(instruction: Instruction): FlowStep['framePointer'] {
+  if (instruction.form === 'memory') return instruction.rn === FP ? 'by' : undefined;
+  const isIt = instruction.form === 'add-immediate' && instruction.op === 'add' && !instruction.flags;
+  return isIt && instruction.rd === FP && instruction.rn === SP ? 'makes' : undefined;
 }
 
 /** The number of the stack pointer is also that of zero: the form tells. */

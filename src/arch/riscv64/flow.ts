@@ -2,7 +2,7 @@ import { type Addr, addOffset, addr } from '../../base/addr.js';
 import type { CodeFlow, FlowStep } from '../code-flow.js';
 import { T0, T1, T2, T3, T4, T5, T6 } from './assembler.js';
 import type { Instruction } from './decode.js';
-import { integerName, RA, SP } from './registers.js';
+import { FP, integerName, RA, SP } from './registers.js';
 import { decoded, reads, writes } from './relocate.js';
 
 /** t0 to t6. */
@@ -17,6 +17,7 @@ export const codeFlow: CodeFlow = {
     const direct = new Map(targets.map(({ from, to }) => [from, addOffset(start, to)]));
     /** What the last `lui` or `auipc` has put into each register. */
     const upper = new Map<number, Addr>();
+    let frame = 0;
     return body.map(({ instruction, offset }): FlowStep => {
       const address = addOffset(start, offset);
       const target = direct.get(offset);
@@ -28,7 +29,10 @@ export const codeFlow: CodeFlow = {
       const accesses = isAccess.test(instruction.form) && 'rs1' in instruction && instruction.rs1 !== SP;
       const { length } = instruction;
       const stack = stackOf(instruction);
-      return { address, length, kind, target, names, ...uses, stack, accesses, writesFrame, reservation };
+      frame ||= -added(instruction, SP);
+      const makes = frame > 0 && added(instruction, FP) === frame;
+      const framePointer = makes ? 'makes' : accesses && instruction.rs1 === FP ? 'by' : undefined;
+      return { address, length, kind, target, names, ...uses, stack, accesses, writesFrame, reservation, framePointer };
     });
   },
   memory(code) {
@@ -45,6 +49,12 @@ export const codeFlow: CodeFlow = {
     return 'rd' in instruction && integerName(instruction.rd) === register;
   },
 };
+
+/** How far from the stack pointer an `addi` puts a register; 0 if it does not. */
+function added(instruction: Instruction, rd: number): number {
+  const isIt = instruction.form === 'immediate' && instruction.op === 'addi' && instruction.rs1 === SP;
+  return isIt && instruction.rd === rd ? instruction.imm : 0;
+}
 
 const isAccess = /^(load|store|float-load|float-store|atomic)$/;
 

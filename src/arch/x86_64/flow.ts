@@ -14,7 +14,8 @@ export const codeFlow: CodeFlow = {
       const kind = kindOf(instruction);
       const writesFrame = kind === 'next' && mayWrite(instruction);
       const names = named(instruction, address);
-      steps.push({ address, length, kind, target, names, writesFrame, accesses: accesses(instruction) });
+      const framePointer = framePointerOf(instruction);
+      steps.push({ address, length, kind, target, names, writesFrame, accesses: accesses(instruction), framePointer });
       offset += length;
     }
   },
@@ -48,6 +49,12 @@ function kindOf({ op, flow, target, operands }: Instruction): FlowStep['kind'] {
       if (/^(ud\d\w*|int3)$/.test(op)) return 'end';
       return operands[0]?.kind === 'memory' && operands[0].base !== 'rsp' && !onlyReads.test(op) ? 'store' : 'next';
   }
+}
+
+function framePointerOf({ op, operands: [to, from] }: Instruction): FlowStep['framePointer'] {
+  if (to?.kind === 'memory') return to.base === 'rbp' ? 'by' : undefined;
+  const isIt = op === 'mov' && to?.kind === 'register' && from?.kind === 'register';
+  return isIt && to.name === 'rbp' && from.name === 'rsp' ? 'makes' : undefined;
 }
 
 function mayWrite({ op, operands }: Instruction): boolean {

@@ -1,5 +1,6 @@
 import type { Architecture, FlowStep, MemoryOperand, MemoryPlace } from '../../../arch/index.js';
 import { type Addr, addr } from '../../../base/addr.js';
+import { addTo } from '../../../base/made-once.js';
 import type { RegisterReader } from '../../../base/memory-reader.js';
 import {
   type DebugInfo,
@@ -7,6 +8,7 @@ import {
   DW_AT,
   functionName,
   inlinedCopies,
+  inlinedInto,
   locationAt,
   parametersOf,
   rangesOf,
@@ -15,7 +17,7 @@ import {
 import { type Shape, Shapes } from '../../../values/index.js';
 import { leavesScratch } from '../../describer.js';
 import type { FlowGraph } from '../../flow-graph.js';
-import type { FramePlace } from '../../function-graphs.js';
+import { type FramePlace, mayLeadAnywhere } from '../../function-graphs.js';
 import { inlinedBlock } from '../../inlined-block.js';
 import { InlinedCode, nodesIn } from '../../inlined-code.js';
 import { chooseWindows } from '../../inner-windows.js';
@@ -135,6 +137,7 @@ export class InlinedLocks {
 
   #sites(copy: Copy, graph: FlowGraph | undefined): Sites | string {
     if (!graph) return 'the code around it cannot be followed';
+    if (!this.#code.graphs.isClosed(graph)) return mayLeadAnywhere;
     if (copy.role.does === 'try') return 'nothing says whether it has taken the lock';
     const own = nodesIn(graph, [copy.die]);
     const isForeign = (node: number): boolean => this.#code.isLocated(graph, node);
@@ -191,11 +194,12 @@ export class InlinedLocks {
    */
   #takenAt(copy: Copy, graph: FlowGraph, { own, begins, ends }: CopyNodes): readonly (readonly [number, LockPlace])[] {
     if (copy.role.does !== 'take') return [];
-    const others = this.#within(copy);
+    const others = inlinedInto(copy.die).filter((die) => !functionName(die).startsWith('core::sync::atomic::'));
+    const inOthers = nodesIn(graph, others);
     const isTry = (node: number): boolean => {
       const step = graph.steps[node] as FlowStep;
       const isAtomic = step.kind === 'store' ? this.#memoryAt(step)?.isAtomic : step.reservation === 'begins';
-      return isAtomic === true && !others.some((die) => nodesIn(graph, [die]).has(node));
+      return isAtomic === true && !inOthers.has(node);
     };
     const first = [...own].sort((a, b) => a - b).find(isTry);
     if (first === undefined || begins.includes(first)) return [];
@@ -218,16 +222,6 @@ export class InlinedLocks {
     return (
       kind !== 'call' && code !== undefined && this.#arch.codeFlow?.writes?.(code, address, register ?? '') === false
     );
-  }
-
-  /** Copies inside of one, but for those of atomics. */
-  #within({ die, host }: Copy): readonly Die[] {
-    const { at, into } = inlinedCopies(this.#debug);
-    const inside = [...at].filter((offset, i) => into[i] === host.offset && offset > die.offset);
-    return inside.flatMap((offset) => {
-      const other = this.#debug.die(offset);
-      return other && encloses(die, other) && !functionName(other).startsWith('core::sync::atomic::') ? [other] : [];
-    });
   }
 
   /** The instruction before one, if it alone leads there from before and leaves the address of its memory as it is. */
@@ -295,7 +289,9 @@ function copiesIn(debug: DebugInfo, isTraced: (host: Die) => boolean): readonly 
     if (!ranges.some(({ low, high }) => high > low && debug.elf.isLoaded(low))) return;
     found.push({ die, host, ...known });
   });
-  return found.filter((copy) => !found.some((other) => standsFor(other, copy)));
+  const byHost = new Map<number, Copy[]>();
+  for (const copy of found) addTo(byHost, copy.host.offset, copy);
+  return found.filter((copy) => !byHost.get(copy.host.offset)?.some((other) => standsFor(other, copy)));
 }
 
 function originOf(copy: Die): Die {
@@ -309,8 +305,7 @@ function standsFor(one: Copy, other: Copy): boolean {
 }
 
 function isAround(outer: Copy, inner: Copy): boolean {
-  if (outer === inner || outer.host.offset !== inner.host.offset || outer.die.offset >= inner.die.offset) return false;
-  return encloses(outer.die, inner.die);
+  return outer.die.offset < inner.die.offset && encloses(outer.die, inner.die);
 }
 
 function encloses(outer: Die, inner: Die): boolean {

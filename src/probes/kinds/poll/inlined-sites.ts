@@ -2,9 +2,9 @@ import { crc32 } from 'node:zlib';
 import type { Architecture, FlowStep } from '../../../arch/index.js';
 import type { FutureSet, FutureType, InlinedPoll } from '../../../async/futures/index.js';
 import type { Addr } from '../../../base/addr.js';
-import type { DebugInfo, Die } from '../../../dwarf/index.js';
+import { type DebugInfo, type Die, inlinedInto } from '../../../dwarf/index.js';
 import type { FlowGraph } from '../../flow-graph.js';
-import type { FramePlace } from '../../function-graphs.js';
+import { type FramePlace, mayLeadAnywhere } from '../../function-graphs.js';
 import { inlinedBlock, straightFrom, untilStore } from '../../inlined-block.js';
 import { InlinedCode, nodesIn } from '../../inlined-code.js';
 import { chooseWindows, type WindowsAround } from '../../inner-windows.js';
@@ -79,7 +79,7 @@ export class InlinedSites {
     const graph = this.#code.graphs.of(host);
     if (!graph || !('begins' in site)) return { site, windows: [] };
     const windows = [...site.begins, ...site.ends].map(({ address }) =>
-      this.#code.windows.around({ graph, node: graph.steps.findIndex((step) => step.address === address) }),
+      this.#code.windows.around({ graph, node: graph.between(address, address + 1n)[0] ?? -1 }),
     );
     return { site, windows };
   }
@@ -88,6 +88,7 @@ export class InlinedSites {
     if (!this.#arch.codeFlow) return { reason: `jumps of ${this.#arch.name} are not followed` };
     const graph = this.#code.graphs.of(host);
     if (!graph) return { reason: 'the code around it cannot be followed' };
+    if (!this.#code.graphs.isClosed(graph)) return { reason: mayLeadAnywhere };
     const own = nodesIn(graph, [copy]);
     const all = nodesIn(graph, this.around.merged(host));
     const others = future.inlined.filter(({ die }) => this.around.isMerged({ die, host }));
@@ -96,7 +97,7 @@ export class InlinedSites {
       others.map(({ die }) => die),
     );
     const isForeign = (node: number): boolean => !all.has(node) && this.#code.isLocated(graph, node);
-    const isSwitch = this.#switchIn(graph, own, { future, copy, host });
+    const isSwitch = this.#switchIn(graph, own, { future, copy });
     const isWithinPoll = (): boolean => this.around.isWithinPoll(copy, host);
     const block = inlinedBlock(graph, { copy: own, shared, isForeign, isSwitch, isWithinPoll });
     if (typeof block === 'string') return { reason: block };
@@ -134,10 +135,10 @@ export class InlinedSites {
   #switchIn(
     graph: FlowGraph,
     own: ReadonlySet<number>,
-    { future, copy, host }: { readonly future: FutureType; readonly copy: Die; readonly host: Die },
+    { future, copy }: { readonly future: FutureType; readonly copy: Die },
   ): (node: number) => boolean {
     if (future.kind === 'impl') return () => false;
-    const inner = nodesIn(graph, this.around.inside(copy, host));
+    const inner = nodesIn(graph, inlinedInto(copy));
     const columns = new Map<number, number>();
     for (const node of own) {
       const place = inner.has(node) ? undefined : this.#debug.lineAt((graph.steps[node] as FlowStep).address);

@@ -48,14 +48,6 @@ export class PollsAround {
     return [...this.#outside(copy, host)].some((outer) => this.#futures.ofCopy(outer) !== undefined);
   }
 
-  /** All that was inlined into a copy. */
-  inside(copy: Die, host: Die): Die[] {
-    const calls = [...this.#callsIn(host).values()];
-    return calls.flatMap(({ die }) =>
-      [...this.#outside(die, host)].some(({ offset }) => offset === copy.offset) ? [die] : [],
-    );
-  }
-
   /** Whether a copy is no call of its own, or was inlined into one that is none. */
   isMerged({ die, host }: Pick<InlinedPoll, 'die' | 'host'>): boolean {
     return this.#callsIn(host).get(die.offset)?.isMerged ?? false;

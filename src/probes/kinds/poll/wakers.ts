@@ -14,6 +14,7 @@ import {
   functionName,
   genericsOf,
   inlinedCopies,
+  inlinedInto,
   layoutOf,
   parametersOf,
   qualifiedName,
@@ -92,15 +93,7 @@ function functionsNamed(debug: DebugInfo, names: readonly string[]): Omit<WakeFu
 /** Whether a wake function of the same crate calls another one, and has no copy of it. */
 function isCallerOf({ name, die }: WakeFunction, called: string): boolean {
   if (crateOf(name) !== crateOf(called) || directNames.includes(name)) return false;
-  return !hasInlined(die, called);
-}
-
-function hasInlined(die: Die, called: string): boolean {
-  for (const child of die.children()) {
-    const isCopy = child.tag === DW_TAG.inlined_subroutine && functionName(child) === called;
-    if (isCopy || hasInlined(child, called)) return true;
-  }
-  return false;
+  return !inlinedInto(die).some((copy) => functionName(copy) === called);
 }
 
 function crateOf(name: string): string {

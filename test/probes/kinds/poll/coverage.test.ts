@@ -1,10 +1,16 @@
 // What a recording has not got keeps its Futures from having been seen exactly.
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import t from 'tap';
+import { architectureOf } from '../../../../src/arch/index.js';
 import { findFutures } from '../../../../src/async/futures/index.js';
 import { DebugInfo } from '../../../../src/dwarf/index.js';
 import { ElfFile } from '../../../../src/elf/index.js';
 import { recordedCoverage, type SeenFuture } from '../../../../src/probes/kinds/poll/coverage.js';
+import { InlinedSites } from '../../../../src/probes/kinds/poll/inlined-sites.js';
 import { elfPath } from '../../../qemu/guests/guests.js';
+import { scratchFolder } from '../../../support/command.js';
 
 t.test('events that are missing, and probes that are left out', async (t) => {
   const elf = await ElfFile.open(elfPath('rv-o2'));
@@ -45,4 +51,30 @@ t.test('events that are missing, and probes that are left out', async (t) => {
   ]);
   t.match(first, { seen: 'lower-bound', reason: /stops there are spared/, help: /--exact/ });
   t.equal(second?.seen, 'exact');
+});
+
+t.test('no poll is seen in a function whose table of jumps cannot be read', async (t) => {
+  const folder = scratchFolder(t);
+  const [without, zeros] = ['without.elf', 'zeros'].map((name) => join(folder, name)) as [string, string];
+  const whole = await ElfFile.open(elfPath('rv-o2'));
+  writeFileSync(zeros, new Uint8Array(whole.section('.rodata')?.length ?? 0));
+  execFileSync('riscv64-linux-gnu-objcopy', ['--update-section', `.rodata=${zeros}`, elfPath('rv-o2'), without]);
+  const reasonsIn = async (elf: ElfFile): Promise<readonly (string | undefined)[]> => {
+    const [debug, arch] = [DebugInfo.load(elf), architectureOf(elf.machine)];
+    if (!arch) throw new Error('no architecture');
+    const futures = findFutures(debug);
+    const sites = new InlinedSites(debug, futures, arch);
+    return futures.all.flatMap((future) =>
+      future.inlined.flatMap((copy) => {
+        if (!copy.into.includes('device_task')) return [];
+        const site = sites.find(future, copy);
+        return ['reason' in site ? site.reason : undefined];
+      }),
+    );
+  };
+  const seen = await reasonsIn(whole);
+  t.ok(seen.length > 3 && seen.includes(undefined), 'with it they are seen');
+  const unseen = await reasonsIn(await ElfFile.open(without));
+  t.equal(unseen.length, seen.length);
+  for (const reason of unseen) t.equal(reason, 'a jump of the function around it may lead anywhere');
 });
