@@ -78,11 +78,10 @@ function unseenText(rows: readonly UnseenRow[]): string {
 }
 
 /** What the hits of a lock's function read: the lock's address, and whether it was taken. */
-function planLock({ probe, role, register, through }: LockFunction, general: ReadonlySet<string>): ReadPlan {
-  const { address, size, ref, scratchIsFree, stackArguments, result, unread } = probe;
+function planLock({ probe, role, register, through, taken }: LockFunction, general: ReadonlySet<string>): ReadPlan {
+  const { address, size, ref, scratchIsFree, stackArguments, unread } = probe;
   const isRelease = role.does === 'release';
-  const parts = role.does === 'try' && result?.where.kind === 'registers' ? result.where.parts : [];
-  const returned = parts.flatMap((part) => part.register ?? []);
+  const returned = taken?.parts.flatMap((part) => part.register ?? []) ?? [];
   const foreign = [register, ...returned].find((name) => !general.has(name));
   return {
     ...entryPlan({ address, codeSize: size, name: ref.name }),

@@ -1,3 +1,4 @@
+import type { Architecture } from '../../../arch/index.js';
 import { RsptraceError } from '../../../base/errors.js';
 import { type Die, rangesOf } from '../../../dwarf/index.js';
 import { type ElfFile, importSlots } from '../../../elf/index.js';
@@ -31,6 +32,8 @@ export interface LockFunction {
   readonly type: LockType | undefined;
   /** Of Rust: one method may call another of the same lock. */
   readonly isMethod: boolean;
+  /** Of an attempt: where it says whether it has taken the lock. */
+  readonly taken: (ValuePlace & { readonly kind: 'registers' }) | undefined;
 }
 
 export interface FoundLocks extends Found {
@@ -84,7 +87,7 @@ function functionsOf(
   const functions: LockFunction[] = [];
   const refused: ExcludedFunction[] = [...excluded];
   for (const probe of probes) {
-    const found = lockFunction(probe, isFuture);
+    const found = lockFunction(probe, arch, isFuture);
     if (typeof found === 'object') functions.push(found);
     else if (found !== undefined) refused.push({ name: probe.ref.name, address: probe.address, reason: found });
   }
@@ -92,7 +95,11 @@ function functionsOf(
 }
 
 /** Why it is left out, in words for the user; undefined if it is no function of a lock after all. */
-function lockFunction(probe: FunctionProbe, isFuture: IsFuture): LockFunction | string | undefined {
+function lockFunction(
+  probe: FunctionProbe,
+  { results: [first = ''] }: Architecture,
+  isFuture: IsFuture,
+): LockFunction | string | undefined {
   const { ref, arguments: passed, result } = probe;
   const path = [ref.instance, ref.name, ...probe.aliases].find((name) => lockRole(name));
   const role = path === undefined ? undefined : lockRole(path);
@@ -103,12 +110,19 @@ function lockFunction(probe: FunctionProbe, isFuture: IsFuture): LockFunction | 
   if (!self || register === undefined) return 'the lock is in no register when it is called';
   if (isMethod && self.shape && others.length > 0) return hasOthers;
   if (isFuture(result?.shape)) return takenByPolls;
-  if (role.does === 'try' && self.shape && result?.where.kind !== 'registers')
-    return 'whether it has taken the lock is in no register when it returns';
+  // Without debug info: a function of C returns an `int`, one of Rust a `bool`, an `Option` or a `Result`.
+  const int = { kind: 'registers', parts: [{ register: first, offset: 0, size: 4 }] } as const;
+  const returned = result?.where ?? (self.shape || isMethod ? undefined : int);
+  const taken = role.does === 'try' && returned?.kind === 'registers' ? returned : undefined;
+  if (role.does === 'try' && !taken)
+    return self.shape
+      ? 'whether it has taken the lock is in no register when it returns'
+      : 'without debug info nothing says whether it has taken the lock';
   const target = self.shape?.kind === 'pointer' ? self.shape.target() : undefined;
-  if (!role.isGuard) return { probe, role, register, through: undefined, type: typeOf(target, self.type), isMethod };
+  const found = { probe, role, register, isMethod, taken };
+  if (!role.isGuard) return { ...found, through: undefined, type: typeOf(target, self.type) };
   const held = target && pointerWithin(target);
-  return held && { probe, role, register, through: held.offset, type: typeOf(held.target), isMethod };
+  return held && { ...found, through: held.offset, type: typeOf(held.target) };
 }
 
 /** `spelled`: the pointer, whose target may have a name that its type has not, as in C. */

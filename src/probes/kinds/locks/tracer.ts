@@ -12,6 +12,7 @@ import {
   type HitMemory,
   type InstantKind,
   type InstantSite,
+  isSameFrame,
   type MemoryRequest,
   type Moment,
   type OpenCall,
@@ -119,8 +120,8 @@ export class LockTracer implements CallKind, InstantKind {
     const word = fn && at.registers.register(fn.register);
     if (!fn || word === undefined || isAgain(fn, addr(word), site)) return undefined;
     const { returnAddress, seesReturn, around } = site;
-    const result = fn.role.does === 'try' ? this.#resultOf(fn) : undefined;
-    const { type, probe } = fn;
+    const { type, probe, taken } = fn;
+    const result = taken && madeOnce(this.#results, fn, () => new ValueTexts(taken, probe.result?.shape));
     const by = { name: probe.ref.name, address: probe.address };
     const found = { taker: fn, address: addr(word), type, by, isPart: false, returnAddress, result };
     return this.#taking(at, { ...found, entryOnly: !seesReturn }, around);
@@ -154,15 +155,6 @@ export class LockTracer implements CallKind, InstantKind {
     const use = { lock: this.#book.text(lock, space), isShared, isAttempt: does === 'try', by: stackText([actor]) };
     const began = this.#context.output.at(time);
     return { kind: this, taker, lock, use, result, began, hart, entryOnly, exit: undefined };
-  }
-
-  #resultOf(fn: LockFunction): ValueTexts {
-    return madeOnce(this.#results, fn, () => {
-      const { result } = fn.probe;
-      const [register = ''] = this.#context.arch.results;
-      const word = { kind: 'registers', parts: [{ register, offset: 0, size: WORD }] } as const;
-      return new ValueTexts(result?.where ?? word, result?.shape);
-    });
   }
 
   began(call: TakingCall): void {
@@ -252,11 +244,11 @@ function isWithin(address: Addr, around: Call | undefined): boolean {
 }
 
 /** The function has jumped to its first instruction, and is not called again. */
-function isAgain(fn: LockFunction, address: Addr, { around, returnAddress, stackPointer }: CallSite): boolean {
+function isAgain(fn: LockFunction, address: Addr, site: CallSite): boolean {
+  const { around } = site;
   if (!(around?.payload.kind instanceof LockTracer)) return false;
   const { taker, lock } = around.payload as Taking;
-  const isSame = taker === fn && lock.address === address;
-  return isSame && around.returnAddress === returnAddress && around.stackPointer === stackPointer;
+  return taker === fn && lock.address === address && isSameFrame(around, site);
 }
 
 /** `Some(..)`, `Ok(..)`, `true`, what is no zero; a result that is not known belongs to a function that never fails. */
