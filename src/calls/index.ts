@@ -25,6 +25,7 @@ export {
   type HitObserver,
   type InstantKind,
   type InstantSite,
+  isSameFrame,
   type Moment,
   type TracedCall,
 } from './kinds.js';

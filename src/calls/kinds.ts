@@ -30,6 +30,14 @@ export interface CallSite {
   readonly isCall: boolean;
 }
 
+/**
+ * An open call has the caller and the frame of one that would begin: the function jumps to its first instruction, its
+ * last action was a jump to another one, or it was left without a return.
+ */
+export function isSameFrame(open: Call, { returnAddress, stackPointer }: CallSite): boolean {
+  return open.returnAddress === returnAddress && open.stackPointer === stackPointer;
+}
+
 /** What is kept about an open call, of any kind. */
 export interface TracedCall {
   readonly kind: CallKind;

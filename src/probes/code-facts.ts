@@ -61,8 +61,12 @@ export function codeFacts(elf: ElfFile, arch: Architecture, debug: DebugInfo | u
  * Whether a function's code in the ELF jumps to its own first instruction; undefined if that is not known. The
  * architecture must be prepared.
  */
-export function loopsToStart(elf: ElfFile, arch: Architecture): (probe: FunctionProbe) => boolean | undefined {
-  return ({ address, size }) => {
+export function loopsToStart(
+  elf: ElfFile,
+  arch: Architecture,
+): (code: Pick<FunctionProbe, 'address' | 'size'>) => boolean | undefined {
+  const known = new Map<bigint, boolean | undefined>();
+  const find = ({ address, size }: Pick<FunctionProbe, 'address' | 'size'>): boolean | undefined => {
     const isWhole = size > 0;
     const code = isWhole
       ? elf.bytesAt(address, size)
@@ -70,5 +74,9 @@ export function loopsToStart(elf: ElfFile, arch: Architecture): (probe: Function
     const loops = code && arch.probeCode?.loopsToStart(code, address);
     // Where it ends is not known, and what is behind a label in it was not read.
     return isWhole || loops ? loops : undefined;
+  };
+  return (code) => {
+    if (!known.has(code.address)) known.set(code.address, find(code));
+    return known.get(code.address);
   };
 }

@@ -1,6 +1,5 @@
 import type { Addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
-import { madeOnce } from '../../../base/made-once.js';
 import type { RegisterReader } from '../../../base/memory-reader.js';
 import {
   type AheadReads,
@@ -10,6 +9,7 @@ import {
   type EventOutput,
   emittedAround,
   type HitMemory,
+  isSameFrame,
   type MemoryRequest,
   type Moment,
   type OpenCall,
@@ -23,9 +23,9 @@ import { ValueTexts } from '../../value-texts.js';
 
 export interface FunctionOptions {
   /** Calls nested in more traced functions than this emit no events. */
-  readonly maxDepth?: number;
+  readonly maxDepth?: number | undefined;
   /** Record arguments and results. */
-  readonly values?: boolean;
+  readonly values?: boolean | undefined;
   /** Whether a function's code jumps to its own first instruction; undefined, or not given: not known. */
   readonly loops?: (probe: FunctionProbe) => boolean | undefined;
 }
@@ -81,7 +81,6 @@ export class FunctionTracer implements CallKind {
   readonly #output: EventOutput;
   readonly #maxDepth: number;
   readonly #jumps: (probe: FunctionProbe) => boolean | undefined;
-  readonly #loops = new Map<FunctionProbe, boolean>();
   readonly ahead: AheadReads = {
     entryReads: (at, memory) => this.moreReads(at, memory),
     mayBegin: ({ pc, registers }, memory) => {
@@ -122,7 +121,8 @@ export class FunctionTracer implements CallKind {
     const known = this.#probes.get(pc);
     if (!known) return undefined;
     const { probe } = known;
-    if (!site.isCall && isSameFrame(probe, site) && this.#mayLoop(probe)) return undefined;
+    // Asked only if it matters, because the answer needs all of the function's code decoded.
+    if (!site.isCall && isAgain(probe, site) && (this.#jumps(probe) ?? true)) return undefined;
     if (probe.when && !holds(probe.when, registers, memory)) return undefined;
     const nested = functionsAround(site.around);
     if (nested >= this.#maxDepth) return undefined;
@@ -131,11 +131,6 @@ export class FunctionTracer implements CallKind {
     const began = this.#output.at(time);
     const entryOnly = !site.seesReturn || probe.insisted !== undefined;
     return { kind: this, probe, result, began, nested, hart, values, entryOnly, exit: undefined };
-  }
-
-  /** Asked only if it matters, because the answer needs all of the function's code decoded. */
-  #mayLoop(probe: FunctionProbe): boolean {
-    return madeOnce(this.#loops, probe, () => this.#jumps(probe) ?? true);
   }
 
   isSame(one: TracedCall, other: TracedCall): boolean {
@@ -147,17 +142,8 @@ export class FunctionTracer implements CallKind {
     const { hart, probe, values } = payload;
     payload.values = none;
     const { time } = this.#output;
-    const around = emittedAround(call);
-    const begin = {
-      type: 'call-begin',
-      time,
-      hart,
-      thread,
-      function: probe.ref,
-      depth,
-      around,
-      arguments: values,
-    } as const;
+    const [around, fn] = [emittedAround(call), probe.ref];
+    const begin = { type: 'call-begin', time, hart, thread, function: fn, depth, around, arguments: values } as const;
     payload.emitted = begin;
     this.#output.emit(begin);
   }
@@ -176,23 +162,12 @@ export class FunctionTracer implements CallKind {
   }
 
   ended({ payload, depth, thread, wasLost }: FunctionCall): void {
-    const { probe, began, emitted, exit } = payload;
+    const { probe, began, emitted: begin, exit } = payload;
     if (!exit) return;
     const { hart, result } = exit;
     const { time } = this.#output;
     const fn = probe.ref;
-    this.#output.emit({
-      type: 'call-end',
-      time,
-      hart,
-      thread,
-      function: fn,
-      depth,
-      begin: emitted,
-      began,
-      result,
-      wasLost,
-    });
+    this.#output.emit({ type: 'call-end', time, hart, thread, function: fn, depth, begin, began, result, wasLost });
   }
 
   lost({ payload, depth, thread }: FunctionCall, hart: number): void {
@@ -224,13 +199,10 @@ function argumentsOf(all: Texts['arguments'], registers: RegisterReader, memory:
  * same caller. So does a function that calls itself as its last action, because compilers turn that into the same
  * jump. If no jump leads there, it was left without a return (longjmp) and called again.
  */
-function isSameFrame(probe: FunctionProbe, { around, returnAddress, stackPointer }: CallSite): boolean {
+function isAgain(probe: FunctionProbe, site: CallSite): boolean {
+  const { around } = site;
   return (
-    around !== undefined &&
-    isFunction(around.payload) &&
-    around.payload.probe === probe &&
-    around.returnAddress === returnAddress &&
-    around.stackPointer === stackPointer
+    around !== undefined && isFunction(around.payload) && around.payload.probe === probe && isSameFrame(around, site)
   );
 }
 

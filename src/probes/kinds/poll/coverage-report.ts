@@ -11,10 +11,14 @@ const mostNamed = 3;
 /** Reasons that are listed. */
 const mostReasons = 6;
 
+function counted(coverage: readonly SeenFuture[]): readonly [number, number, number, number] {
+  const count = (wanted: SeenFuture['seen']): number => coverage.filter(({ seen }) => seen === wanted).length;
+  return [count('exact'), count('lower-bound'), count('not'), count('no-code')];
+}
+
 /** `14 of 57 Futures seen exactly, 31 as lower bounds, 12 not`. Futures that no code polls are not among them. */
 export function coverageSentence(coverage: readonly SeenFuture[]): string {
-  const count = (wanted: SeenFuture['seen']): number => coverage.filter(({ seen }) => seen === wanted).length;
-  const [exact, bounds, not, none] = [count('exact'), count('lower-bound'), count('not'), count('no-code')];
+  const [exact, bounds, not, none] = counted(coverage);
   const all = exact + bounds + not;
   if (all === 0) return 'no code polls any of the selected Futures';
   const parts = [`${exact} of ${plural(all, 'Future')} seen exactly`];
@@ -47,13 +51,9 @@ export function coverageText(coverage: readonly SeenFuture[]): string {
 
 /** For `--json`: the numbers, the sentence, and a row for each Future. */
 export function coverageJson(coverage: readonly SeenFuture[]): object {
-  const count = (wanted: SeenFuture['seen']): number => coverage.filter(({ seen }) => seen === wanted).length;
+  const [exact, lower_bound, not, no_code] = counted(coverage);
   return {
-    sentence: coverageSentence(coverage),
-    exact: count('exact'),
-    lower_bound: count('lower-bound'),
-    not: count('not'),
-    no_code: count('no-code'),
+    ...{ sentence: coverageSentence(coverage), exact, lower_bound, not, no_code },
     futures: coverage.map(({ future, seen, reason, help }) => ({
       future: future.future,
       instance: future.instance,

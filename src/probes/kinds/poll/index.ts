@@ -23,6 +23,7 @@ import {
   taskTable,
   tee,
 } from '../../../trace/index.js';
+import { loopsToStart } from '../../code-facts.js';
 import { type CatchProbe, catchProbes, planCatch } from '../../panic-places.js';
 import {
   type Found,
@@ -148,7 +149,9 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
     const implied = new ImpliedDrops(output, { coverage, ref, drops, hidden: hiddenDrops });
     const taskPolls = new TaskPolls(neededDebugInfo(context), futures, places);
     const merged = new MergedPolls(neededDebugInfo(context), arch, futures);
-    const calls = new PollTracer(futures, polls, output, { backtraces, tasks, taskPolls, merged, spaces, implied });
+    const loops = loopsToStart(elf, arch);
+    const parts = { backtraces, tasks, taskPolls, merged, spaces, implied, loops };
+    const calls = new PollTracer(futures, polls, output, parts);
     const instants = [
       ...(pollers.length > 0 ? [new PollerTracer(pollers, tasks, arch.arguments[0] as string, spaces)] : []),
       ...(wakes.length > 0 ? [new WakeTracer(wakes, wakerMethods, tasks, context)] : []),

@@ -75,11 +75,8 @@ export class PollerTracer implements InstantKind {
 export function planPoller(probe: PollerProbe, header: string): ReadPlan {
   const loads = probe.words.map((offset) => ({ offset, size: WORD }) as const);
   const reads: PlannedReads = { pointer: header, align: WORD, size: lengthOf(probe), loads };
-  return { ...entryPlan(forPlan(probe)), entryRegisters: [header], entryReads: [reads], notByStops: 'ids and names' };
-}
-
-function forPlan({ address, size, name }: PollerProbe): Pick<ReadPlan, 'address' | 'codeSize' | 'name'> {
-  return { address, codeSize: size, name };
+  const plan = entryPlan({ ...probe, codeSize: probe.size });
+  return { ...plan, entryRegisters: [header], entryReads: [reads], notByStops: 'ids and names' };
 }
 
 function lengthOf({ words }: PollerProbe): number {

@@ -12,7 +12,7 @@ import { type Addr, addOffset } from '../../../base/addr.js';
 import type { AddressMap } from '../../../base/address-map.js';
 import { littleEndian } from '../../../base/little-endian.js';
 import type { RegisterReader } from '../../../base/memory-reader.js';
-import type { Call, CallSite, FutureLook, HitMemory, Moment, OpenCall, TracedCall } from '../../../calls/index.js';
+import type { Call, FutureLook, HitMemory, Moment, OpenCall, TracedCall } from '../../../calls/index.js';
 import type {
   AwaitLink,
   FutureRef,
@@ -200,11 +200,6 @@ export function isShared({ fn }: Probed): boolean {
 export function pollAround(call: Call | undefined): PollCall | undefined {
   for (let at = call; at && !at.payload.isInterrupt; at = at.parent) if (isPoll(at)) return at;
   return undefined;
-}
-
-/** The outer poll ends with a jump to this one, so the caller that is seen is not its own. */
-export function isJump({ returnAddress, stackPointer }: CallSite, outer: PollCall): boolean {
-  return outer.returnAddress === returnAddress && outer.stackPointer === stackPointer;
 }
 
 /** A runtime makes a poll: not, if the poll around it was inlined into the runtime's code and makes it. */

@@ -1,18 +1,20 @@
 import { AwaitPaths, type FutureSet, type FutureType } from '../../../async/futures/index.js';
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
 import { AddressMap, inSpace } from '../../../base/address-map.js';
-import type {
-  BlockKind,
-  Call,
-  CallKind,
-  CallSite,
-  EventOutput,
-  HitMemory,
-  MemoryRequest,
-  Moment,
-  SpaceNumbers,
+import {
+  type BlockKind,
+  type Call,
+  type CallKind,
+  type CallSite,
+  type EventOutput,
+  type HitMemory,
+  isSameFrame,
+  type MemoryRequest,
+  type Moment,
+  type SpaceNumbers,
 } from '../../../calls/index.js';
 import type { ProbeFact, RootRef, StackEntry } from '../../../trace/index.js';
+import type { loopsToStart } from '../../code-facts.js';
 import { decide } from '../../expressions/comparison.js';
 import type { Backtraces } from './callers.js';
 import type { ImpliedDrops } from './implied-drops.js';
@@ -26,7 +28,6 @@ import type { TaskPolls } from './task-polls.js';
 import {
   type Entry,
   inlines,
-  isJump,
   isShared,
   isTask,
   lookAt,
@@ -57,6 +58,8 @@ interface PollTracerParts {
   /** Names the address spaces of hits. */
   readonly spaces?: SpaceNumbers | undefined;
   readonly implied: ImpliedDrops;
+  /** Whether a poll function jumps to its first instruction. */
+  readonly loops?: ReturnType<typeof loopsToStart>;
 }
 
 /**
@@ -174,20 +177,27 @@ export class PollTracer implements CallKind {
     if (!entered || !fn || pointer === undefined) return undefined;
     const self = pointer as Addr;
     const outer = pollAround(site.around);
+    if (outer && !site.isCall && this.#isTurn(outer, site, fn, self)) return undefined;
     const probe = entered.among.length === 0 ? entered : this.#identified(entered, site, self, outer);
     const resultAt = fn.resultPointer === undefined ? undefined : registers.register(fn.resultPointer);
     const look = lookAt(probe, self, memory);
     const isAround = probe.isAround || (probe.when !== undefined && decide(probe.when, registers, memory) !== true);
     const entry = this.#entry(at, outer, memory);
     const made = this.#parts.taskPolls?.returningTo(site.returnAddress);
-    const within = outer && !isJump(site, outer) && isTask(outer, made) ? undefined : outer;
+    const within = outer && !isSameFrame(outer, site) && isTask(outer, made) ? undefined : outer;
     const result = resultAt as Addr | undefined;
     return this.#open({ probe, self, look, isAround, resultAt: result, guards: noGuards, within, made, entry }, at);
   }
 
+  /** The function has jumped to its first instruction: the poll goes on. */
+  #isTurn(outer: PollCall, site: CallSite, fn: PollProbe, self: Addr): boolean {
+    const isOwn = outer.payload.probe.fn === fn && outer.payload.self === self && isSameFrame(outer, site);
+    return isOwn && this.#parts.loops?.({ address: fn.address, size: Number(fn.poll.end - fn.address) }) === true;
+  }
+
   /** Which of the Futures of one poll function is polled: by what the Future around holds there, or by who calls. */
   #identified(probe: Probed, site: CallSite, self: Addr, outer: PollCall | undefined): Probed {
-    const around = outer && !isJump(site, outer) ? outer.payload : undefined;
+    const around = outer && !isSameFrame(outer, site) ? outer.payload : undefined;
     const offset = around ? Number(self - around.self) : -1;
     const inside = around && offset >= 0 && offset < around.probe.future.size ? around.probe : undefined;
     // Code that was made of several functions itself says nothing.
