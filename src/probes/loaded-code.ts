@@ -1,6 +1,7 @@
 // What of a kernel runs where it is loaded, although it is linked elsewhere.
 import type { Architecture, FlowStep } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
+import { madeOnce } from '../base/made-once.js';
 import type { CodeAddress, ElfFile } from '../elf/index.js';
 import { CodeMap, type FunctionCode } from '../target/unwind/index.js';
 import { callersFrameOf } from './changed-signatures.js';
@@ -32,8 +33,7 @@ export function runAsLoaded(elf: ElfFile, arch: Architecture, starts: Iterable<A
   const found = new Set<CodeAddress>();
   for (const start of starts) {
     if (!text.mayStartAt(start)) continue;
-    const hart = new LateHart(text);
-    hart.call(start, 0);
+    const hart = new LateHart(text, start);
     if (hart.setsTable) for (const low of hart.passed) found.add(low);
   }
   return found;
@@ -84,43 +84,66 @@ class LoadedText {
   }
 }
 
+/** A call: a way of it goes on where it returns in some state. */
+interface Called {
+  readonly to: Addr;
+  /** The ways that were gone. */
+  readonly seen: Set<string>;
+  readonly returns: Set<State>;
+  /** Who goes on where it returns, and behind which instruction. */
+  readonly callers: { readonly call: Called; readonly behind: Addr }[];
+}
+
 /** One that starts somewhere, and all ways that it may take. */
 class LateHart {
   readonly #text: LoadedText;
   /** The functions of which it runs something. */
   readonly passed = new Set<CodeAddress>();
   setsTable = false;
-  /** In which states a call in some state returns. */
-  readonly #returns = new Map<string, ReadonlySet<State>>();
+  readonly #calls = new Map<string, Called>();
+  /** The ways that are still to be gone. */
+  readonly #open: { readonly call: Called; readonly at: Addr; readonly state: State }[] = [];
 
-  constructor(text: LoadedText) {
+  constructor(text: LoadedText, start: Addr) {
     this.#text = text;
+    this.#called(start, 0);
+    for (let way = this.#open.pop(); way; way = this.#open.pop()) this.#go(way);
   }
 
-  /** Follows a call. Returns the states in which it returns. */
-  call(to: Addr, before: State): ReadonlySet<State> {
-    const key = `${to} ${before}`;
-    const known = this.#returns.get(key);
-    if (known) return known;
-    const states = new Set<State>();
-    // What it calls may call it again.
-    this.#returns.set(key, new Set([before]));
-    const open: [Addr, State][] = [[to, before]];
-    const seen = new Set<string>();
-    for (let way = open.pop(); way; way = open.pop()) {
-      const [at, state] = way;
-      if (seen.has(way.join())) continue;
-      seen.add(way.join());
-      const found = this.#text.at(at);
-      const node = found?.nodes.get(at);
-      if (!found || node === undefined) continue;
-      const now = this.#after(found, node, state);
-      if (now === undefined) continue;
-      if (found.graph.steps[node]?.kind === 'return') states.add(now);
-      else open.push(...this.#ways(found, node, now));
-    }
-    this.#returns.set(key, states);
-    return states;
+  /** A call to a place in a state, which is followed once. */
+  #called(to: Addr, state: State): Called {
+    return madeOnce(this.#calls, `${to} ${state}`, () => {
+      const call = { to, seen: new Set<string>(), returns: new Set<State>(), callers: [] };
+      this.#open.push({ call, at: to, state });
+      return call;
+    });
+  }
+
+  #go({ call, at, state }: { readonly call: Called; readonly at: Addr; readonly state: State }): void {
+    const way = `${at} ${state}`;
+    if (call.seen.has(way)) return;
+    call.seen.add(way);
+    const found = this.#text.at(at);
+    const node = found?.nodes.get(at);
+    const now = found && node !== undefined ? this.#after(found, node, state) : undefined;
+    if (!found || node === undefined || now === undefined) return;
+    const { kind, target, address, length } = found.graph.steps[node] as FlowStep;
+    if (kind === 'return') this.#return(call, now);
+    else if (kind === 'call' && target !== undefined)
+      this.#call(call, addOffset(address, length), this.#called(target, now));
+    else for (const to of this.#ways(found, node, now)) this.#open.push({ call, at: to, state: now });
+  }
+
+  #call(call: Called, behind: Addr, callee: Called): void {
+    callee.callers.push({ call, behind });
+    for (const state of callee.returns) this.#open.push({ call, at: behind, state });
+  }
+
+  #return(callee: Called, state: State): void {
+    const code = (state & TABLE) === 0 ? undefined : this.#text.at(callee.to);
+    if (callee.returns.has(state) || (code && this.#text.changesReturn(code))) return;
+    callee.returns.add(state);
+    for (const { call, behind } of callee.callers) this.#open.push({ call, at: behind, state });
   }
 
   /** The state behind an instruction; undefined where no hart comes by. */
@@ -133,33 +156,22 @@ class LateHart {
     return state | (stack === 'sets' ? STACK : 0) | (setsTable ? TABLE : 0);
   }
 
-  #ways({ graph }: Followed, node: number, state: State): [Addr, State][] {
-    const { steps, next } = graph;
+  #ways({ graph: { steps, next } }: Followed, node: number, state: State): readonly Addr[] {
     const { kind, target, address, length } = steps[node] as FlowStep;
-    const to = (place: Addr): [Addr, State] => [place, state];
     const behind = addOffset(address, length);
     switch (kind) {
       case 'end':
         return [];
-      case 'call':
-        return target === undefined ? [to(behind)] : this.#called(target, state).map((after) => [behind, after]);
       case 'jump':
       case 'branch':
-        return [...(target === undefined ? [] : [to(target)]), ...(kind === 'branch' ? [to(behind)] : [])];
+        return [...(target === undefined ? [] : [target]), ...(kind === 'branch' ? [behind] : [])];
       case 'indirect': {
         const cases = (next[node] ?? []).flatMap((one) => steps[one]?.address ?? []);
         const isLeft = cases.length > 0 || (state & TABLE) !== 0;
-        return (isLeft ? cases : steps.flatMap(({ names }) => names ?? [])).map(to);
+        return isLeft ? cases : steps.flatMap(({ names }) => names ?? []);
       }
       default:
-        return [to(behind)];
+        return [behind];
     }
-  }
-
-  #called(target: Addr, state: State): State[] {
-    const states = [...this.call(target, state)];
-    const callee = this.#text.at(target);
-    const leaves = states.some((after) => (after & TABLE) !== 0) && callee && this.#text.changesReturn(callee);
-    return states.filter((after) => !leaves || (after & TABLE) === 0);
   }
 }

@@ -4,8 +4,12 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { riscv64 } from '../../src/arch/index.js';
+import { addr } from '../../src/base/addr.js';
+import { ElfFile } from '../../src/elf/index.js';
 import { planEngines } from '../../src/engines/index.js';
 import { parseProbe } from '../../src/probes/index.js';
+import { runAsLoaded } from '../../src/probes/loaded-code.js';
 import { enginePlan, prepare } from '../../src/record/index.js';
 import { hartSource } from '../../src/target/index.js';
 import { scratchFolder } from '../support/command.js';
@@ -176,3 +180,18 @@ for (const arch of ['riscv64', 'aarch64'] as const) {
     for (const one of none) for (const text of Object.values(one)) t.notMatch(text, isEarly);
   });
 }
+
+t.test('calls that are thousands deep', async (t) => {
+  const deepest = 4000;
+  const chain = Array.from({ length: deepest }, (_, i) => `calls f${i}, f${i + 1}`).join('\n');
+  const file = (name: string): string => join(folder, name);
+  const folder = scratchFolder(t);
+  const start = riscv.replace('call early', 'call f0').replace('calls early, shared', `${chain}\ncalls f${deepest}`);
+  writeFileSync(file('k.s'), start);
+  execFileSync('riscv64-linux-gnu-as', ['-march=rv64imac_zicsr', '-o', file('k.o'), file('k.s')]);
+  execFileSync('riscv64-linux-gnu-ld', ['-Ttext=0xffffffc080200000', '-o', file('k.elf'), file('k.o')]);
+  const elf = await ElfFile.open(file('k.elf'));
+  const loaded = runAsLoaded(elf, riscv64, [elf.entry]);
+  for (const name of ['f0', `f${deepest}`, 'turn'])
+    t.ok(loaded.has(elf.codes.toCode(elf.symbols.named(name)[0]?.address ?? addr(0n))), name);
+});
