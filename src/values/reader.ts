@@ -44,7 +44,8 @@ export function readValue(
   options: ReadOptions = {},
 ): Promise<Value> {
   const limits = { ...defaultLimits, ...options.limits };
-  return fromMemory((read) => valueAt(shape, place, { ...options, limits, shapes, read }), memory);
+  const known: KnownValues = new Map();
+  return fromMemory((read) => valueAt(shape, place, { ...options, limits, shapes, read, known }), memory);
 }
 
 /** The same with bytes that are there at once. */
@@ -68,60 +69,63 @@ interface ReadingOptions extends ReadOptions {
   /** Nothing is followed. */
   readonly isFlat?: boolean;
   readonly read: ReadBytes;
+  /** What an earlier reading of the same has found. */
+  readonly known?: KnownValues;
 }
+
+/** What the limits leave, and how many values were begun. */
+type Progress = { values: number; bytes: number; begun: number };
+/** Values by their numbers, and how far the reading had come behind each. */
+type KnownValues = Map<number, { readonly value: Value; readonly behind: Progress }>;
 
 /** One reading: counts what it has read against its limits. */
 export class ValueReading {
   readonly limits: ValueLimits;
-  readonly #read: ReadBytes;
-  readonly #shapes: Shapes | undefined;
-  readonly #names: AddressNames;
-  readonly #raw: boolean;
-  readonly #isFlat: boolean;
-  #values: number;
-  #bytes: number;
+  readonly #options: ReadingOptions;
+  #left: Progress;
   #depth = 0;
   /** Addresses and types of the pointers that are being followed. */
   readonly #following: { readonly address: Addr; readonly type: string }[] = [];
 
   constructor(options: ReadingOptions) {
-    this.#read = options.read;
-    this.#shapes = options.shapes;
-    this.#isFlat = options.isFlat ?? false;
-    this.limits = options.limits ?? defaultLimits;
-    this.#names = options;
-    this.#raw = options.raw ?? false;
-    this.#values = this.limits.values;
-    this.#bytes = this.limits.bytes;
+    const { limits = defaultLimits } = options;
+    this.#options = options;
+    this.limits = limits;
+    this.#left = { values: limits.values, bytes: limits.bytes, begun: 0 };
   }
 
   read(shape: Shape, at: ObjectPlace): Value {
+    const number = this.#left.begun++;
+    const { known } = this.#options;
+    const before = known?.get(number);
+    if (before) this.#left = { ...before.behind };
+    if (before) return before.value;
     if (this.#depth >= this.limits.depth) return { kind: 'cut', type: shape.name, reason: 'depth' };
-    if (--this.#values < 0) return { kind: 'cut', type: shape.name, reason: 'size' };
     const { size } = shape;
     const isLarge = (size ?? 0) > this.limits.object && at.address !== undefined;
-    if (isLarge) return { kind: 'cut', type: shape.name, reason: 'size' };
+    if (--this.#left.values < 0 || isLarge) return { kind: 'cut', type: shape.name, reason: 'size' };
     this.#depth++;
     const place = size !== undefined && size > 0 && size <= readAhead ? this.ahead(at, size) : at;
     const found = this.#whole(shape, place);
     this.#depth--;
+    known?.set(number, { value: found, behind: { ...this.#left } });
     return found;
   }
 
   /** The place with `size` bytes read ahead, as far as the limit on bytes allows. */
   ahead(place: ObjectPlace, size: number): ObjectPlace {
-    if (place.isKnown(size) || size > this.#bytes) return place;
-    this.#bytes -= size;
-    return place.readAhead(size, this.#read);
+    if (place.isKnown(size) || size > this.#left.bytes) return place;
+    this.#left.bytes -= size;
+    return place.readAhead(size, this.#options.read);
   }
 
   /** `size` bytes; if they are not available, a value that says why. */
   bytes(shape: Shape, place: ObjectPlace, size: number): Uint8Array | Value {
     const known = place.known(size);
     if (known) return known;
-    if (size > this.#bytes) return { kind: 'cut', type: shape.name, reason: 'size' };
-    this.#bytes -= size;
-    const found = place.bytesBy(size, this.#read);
+    if (size > this.#left.bytes) return { kind: 'cut', type: shape.name, reason: 'size' };
+    this.#left.bytes -= size;
+    const found = place.bytesBy(size, this.#options.read);
     if (found instanceof Uint8Array) return found;
     if (found.missing === 'optimized-out') return { kind: 'optimized-out', type: shape.name };
     return { kind: 'unreadable', type: shape.name, address: found.address, size: found.size };
@@ -150,12 +154,13 @@ export class ValueReading {
         return this.#pointer(shape, place);
       case 'slice':
       case 'dyn':
-        if (this.#isFlat) return this.#struct(shape, '', shape.fields, place);
+        if (this.#options.isFlat) return this.#struct(shape, '', shape.fields, place);
         return shape.kind === 'slice' ? this.#slice(shape, place) : this.#dyn(shape, place);
       case 'struct':
       case 'union': {
-        const view = this.#raw ? undefined : shape.view();
-        if (view !== undefined && !(this.#isFlat && view.kind !== 'through')) return readView(this, shape, view, place);
+        const view = this.#options.raw ? undefined : shape.view();
+        if (view !== undefined && !(this.#options.isFlat && view.kind !== 'through'))
+          return readView(this, shape, view, place);
         return this.#struct(shape, shape.short, shape.fields, place);
       }
       case 'enum':
@@ -174,7 +179,7 @@ export class ValueReading {
     const found: FieldValue[] = [];
     for (const field of fields) {
       // The remaining elements would all be cut, one by one.
-      if (this.#values <= 0 && found.length > 0) break;
+      if (this.#left.values <= 0 && found.length > 0) break;
       const [shape, at] = [field.type(), place.inside(field.offset)];
       const value = field.bits === undefined ? this.read(shape, at) : this.#bitField(shape, field.bits, at);
       found.push({ name: fieldName(field.name), value });
@@ -183,7 +188,7 @@ export class ValueReading {
   }
 
   #bitField(shape: Shape, { offset, size }: NonNullable<FieldShape['bits']>, place: ObjectPlace): Value {
-    if (!(size > 0 && size <= 64) || this.#values-- <= 0) return { kind: 'cut', type: shape.name, reason: 'size' };
+    if (!(size > 0 && size <= 64) || this.#left.values-- <= 0) return { kind: 'cut', type: shape.name, reason: 'size' };
     const bytes = this.bytes(shape, place, Math.ceil((offset + size) / 8));
     if (!(bytes instanceof Uint8Array)) return bytes;
     const bits = (littleEndian(bytes) >> BigInt(offset)) & ((1n << BigInt(size)) - 1n);
@@ -210,9 +215,8 @@ export class ValueReading {
       const value = this.number(shape, place.inside(discriminant.offset), discriminant.size);
       if (typeof value !== 'bigint') return value;
       variant = selectVariant(variants, value);
-      if (variant === undefined) {
+      if (variant === undefined)
         return { kind: 'invalid', type: shape.name, reason: `discriminant 0x${value.toString(16)}` };
-      }
     }
     if (variant === undefined) return { kind: 'invalid', type: shape.name, reason: 'an enum without variants' };
     const name = shape.short === '' ? variant.name : `${shape.short}::${variant.name}`;
@@ -225,7 +229,8 @@ export class ValueReading {
     const element = shape.element();
     const { count } = shape;
     if (count === undefined) return { kind: 'sequence', type: shape.name, name: '', length: 0, elements: [] };
-    if (!this.#raw && element.kind === 'integer' && element.character) return this.#characters(shape, place, count);
+    if (!this.#options.raw && element.kind === 'integer' && element.character)
+      return this.#characters(shape, place, count);
     return this.sequence(shape, '', element, place, count);
   }
 
@@ -242,9 +247,8 @@ export class ValueReading {
   sequence(shape: Shape, name: string, element: Shape, place: ObjectPlace, length: number): Value {
     const size = element.size;
     const shown = Math.min(length, this.limits.elements);
-    if (size === undefined && shown > 0) {
+    if (size === undefined && shown > 0)
       return { kind: 'invalid', type: shape.name, reason: 'elements of unknown size' };
-    }
     const stride = size ?? 0;
     const from = stride * shown <= readAhead ? this.ahead(place, stride * shown) : place;
     return this.elements(shape, name, element, length, (i) => from.inside(i * stride));
@@ -253,7 +257,7 @@ export class ValueReading {
   elements(shape: Shape, name: string, element: Shape, length: number, placeOf: (index: number) => ObjectPlace): Value {
     const elements: Value[] = [];
     const shown = Math.min(length, this.limits.elements);
-    for (let i = 0; i < shown && (i === 0 || this.#values > 0); i++) elements.push(this.read(element, placeOf(i)));
+    for (let i = 0; i < shown && (i === 0 || this.#left.values > 0); i++) elements.push(this.read(element, placeOf(i)));
     return { kind: 'sequence', type: shape.name, name, length, elements };
   }
 
@@ -285,9 +289,8 @@ export class ValueReading {
   length(shape: Shape, place: ObjectPlace): number | Value {
     const length = this.number(shape, place);
     if (typeof length !== 'bigint') return length;
-    if (length > BigInt(Number.MAX_SAFE_INTEGER)) {
+    if (length > BigInt(Number.MAX_SAFE_INTEGER))
       return { kind: 'invalid', type: shape.name, reason: `length 0x${length.toString(16)}` };
-    }
     return Number(length);
   }
 
@@ -299,7 +302,7 @@ export class ValueReading {
     const concrete = this.concrete(addr(vtable));
     const at = addr(address);
     const target =
-      concrete === undefined || this.#raw || shape.style === 'raw'
+      concrete === undefined || this.#options.raw || shape.style === 'raw'
         ? undefined
         : this.follow(concrete, at, () => this.read(concrete, ObjectPlace.memory(at)));
     return {
@@ -310,15 +313,16 @@ export class ValueReading {
 
   /** The type behind a vtable. */
   concrete(vtable: Addr): Shape | undefined {
-    const die = this.#names.concrete?.(vtable);
-    return die === undefined ? undefined : this.#shapes?.of(die);
+    const die = this.#options.concrete?.(vtable);
+    return die === undefined ? undefined : this.#options.shapes?.of(die);
   }
 
   #pointer(shape: Shape & { kind: 'pointer' }, place: ObjectPlace): Value {
     const word = this.number(shape, place);
     if (typeof word !== 'bigint') return word;
     const [address, { style }, target] = [addr(word), shape, shape.target()];
-    const isFollowed = !this.#raw && !this.#isFlat && (style === 'ref' || style === 'mut' || style === 'box');
+    const isFollowed =
+      !this.#options.raw && !this.#options.isFlat && (style === 'ref' || style === 'mut' || style === 'box');
     const followed =
       isFollowed && target?.size !== undefined
         ? this.follow(target, address, () => this.read(target, ObjectPlace.memory(address)))
@@ -343,7 +347,7 @@ export class ValueReading {
     address: Addr,
     target: Value | undefined,
   ): Value & { kind: 'pointer' } {
-    const symbol = style === 'fn' && address !== 0n ? this.#names.symbol?.(address) : undefined;
+    const symbol = style === 'fn' && address !== 0n ? this.#options.symbol?.(address) : undefined;
     return { kind: 'pointer', type: shape.name, style, address, target, dyn: undefined, symbol };
   }
 }
