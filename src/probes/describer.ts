@@ -46,8 +46,6 @@ interface Signature {
   readonly result: { readonly type: string; readonly shape: Shape; readonly where: ValuePlace } | undefined;
   /** An argument is, or may be, passed on the stack: its return address must stay unchanged. */
   readonly stackArguments: boolean;
-  /** What compiled it. */
-  readonly producer: 'rustc' | 'clang' | 'gcc' | undefined;
   /** See {@link leavesScratch}; false where no debug info says what compiled it. */
   readonly scratchIsFree: boolean;
 }
@@ -152,13 +150,12 @@ export class Describer {
   #bare(address: Addr, symbol: string | undefined): Signature {
     const listed = symbol === undefined ? undefined : this.#btf?.(symbol);
     // No literal begins with a spread, see `engineChoices`.
-    if (listed) return { result: undefined, producer: undefined, scratchIsFree: false, ...listed };
+    if (listed) return { result: undefined, scratchIsFree: false, ...listed };
     const isShim = symbol !== undefined && allocatorShim.test(symbol);
     // Other functions of a kernel without debug info are assembly, which is entered and left in many ways.
     const isCompiled = this.#isProgram || isClone(symbol);
     const stackArguments = !isShim && !(isCompiled && this.#signatures.takesNoneOnStack(address));
-    const producer = isShim ? 'rustc' : undefined;
-    return { arguments: this.#raw, result: undefined, stackArguments, producer, scratchIsFree: isShim };
+    return { arguments: this.#raw, result: undefined, stackArguments, scratchIsFree: isShim };
   }
 
   #signature(fn: Pick<NamedFunction, 'address' | 'symbol'>, die: Die): Signature {
@@ -211,7 +208,6 @@ export class Describer {
           // gcc says which functions it has changed.
           (producer !== 'gcc' && mostWords(types, described, hidden) > this.#arch.arguments.length)) &&
           !this.#signatures.takesNoneOnStack(fn.address)),
-      producer,
       scratchIsFree: leavesScratch(die),
     };
   }
@@ -264,7 +260,7 @@ function isSame(found: ValuePlace, placed: ValuePlace | undefined): boolean {
 }
 
 /** The compiler of a function. */
-function producerOf(die: Die): FunctionProbe['producer'] {
+function producerOf(die: Die): 'rustc' | 'clang' | 'gcc' | undefined {
   const text = die.unit.root.string(DW_AT.producer) ?? '';
   // rustc's names LLVM and itself: `clang LLVM (rustc version 1.96.0)`.
   if (text.includes('rustc')) return 'rustc';

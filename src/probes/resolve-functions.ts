@@ -118,7 +118,7 @@ function entriesOf(elf: ElfFile, probe: FunctionProbe, insisted: string): Functi
   const next = elf.symbols.above(probe.address);
   const behind = next === undefined ? mostBehind : Math.min(mostBehind, Number(next.address - probe.address));
   const size = probe.size > 0 ? probe.size : behind;
-  return { ...probe, size, arguments: [], result: undefined, producer: undefined, scratchIsFree: false, insisted };
+  return { ...probe, size, arguments: [], result: undefined, scratchIsFree: false, insisted };
 }
 
 /**

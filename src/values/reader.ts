@@ -43,9 +43,8 @@ export function readValue(
   place: ObjectPlace,
   options: ReadOptions = {},
 ): Promise<Value> {
-  const limits = { ...defaultLimits, ...options.limits };
-  const known: KnownValues = new Map();
-  return fromMemory((read) => valueAt(shape, place, { ...options, limits, shapes, read, known }), memory);
+  const reading = { ...options, limits: { ...defaultLimits, ...options.limits }, shapes, known: new Map() };
+  return fromMemory((read) => valueAt(shape, place, { ...reading, read }), memory);
 }
 
 /** The same with bytes that are there at once. */
@@ -96,8 +95,7 @@ export class ValueReading {
 
   read(shape: Shape, at: ObjectPlace): Value {
     const number = this.#left.begun++;
-    const { known } = this.#options;
-    const before = known?.get(number);
+    const before = this.#options.known?.get(number);
     if (before) this.#left = { ...before.behind };
     if (before) return before.value;
     if (this.#depth >= this.limits.depth) return { kind: 'cut', type: shape.name, reason: 'depth' };
@@ -108,7 +106,7 @@ export class ValueReading {
     const place = size !== undefined && size > 0 && size <= readAhead ? this.ahead(at, size) : at;
     const found = this.#whole(shape, place);
     this.#depth--;
-    known?.set(number, { value: found, behind: { ...this.#left } });
+    this.#options.known?.set(number, { value: found, behind: { ...this.#left } });
     return found;
   }
 
@@ -158,9 +156,9 @@ export class ValueReading {
         return shape.kind === 'slice' ? this.#slice(shape, place) : this.#dyn(shape, place);
       case 'struct':
       case 'union': {
-        const view = this.#options.raw ? undefined : shape.view();
-        if (view !== undefined && !(this.#options.isFlat && view.kind !== 'through'))
-          return readView(this, shape, view, place);
+        const { raw, isFlat } = this.#options;
+        const view = raw ? undefined : shape.view();
+        if (view !== undefined && !(isFlat && view.kind !== 'through')) return readView(this, shape, view, place);
         return this.#struct(shape, shape.short, shape.fields, place);
       }
       case 'enum':
@@ -245,11 +243,10 @@ export class ValueReading {
 
   /** Elements one behind the other. */
   sequence(shape: Shape, name: string, element: Shape, place: ObjectPlace, length: number): Value {
-    const size = element.size;
     const shown = Math.min(length, this.limits.elements);
-    if (size === undefined && shown > 0)
+    if (element.size === undefined && shown > 0)
       return { kind: 'invalid', type: shape.name, reason: 'elements of unknown size' };
-    const stride = size ?? 0;
+    const stride = element.size ?? 0;
     const from = stride * shown <= readAhead ? this.ahead(place, stride * shown) : place;
     return this.elements(shape, name, element, length, (i) => from.inside(i * stride));
   }

@@ -19,7 +19,7 @@ const probes = ['a', 'b', 'c', 'd'].map((name, i): FunctionProbe => {
   const address = addr(0x8000_0000n + BigInt(i) * 0x100n);
   const ref = { key: i, name, instance: name, address, file: undefined, line: undefined };
   const place = { address, ref, size: 0x100, aliases: [], arguments: [], result: undefined };
-  return { ...place, stackArguments: false, producer: undefined, scratchIsFree: false };
+  return { ...place, stackArguments: false, scratchIsFree: false };
 });
 
 /** What one call did, whatever is told of it. */

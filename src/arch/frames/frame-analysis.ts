@@ -152,11 +152,6 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
     return false;
   }
 
-  /** For tests: the state before an instruction, in full. */
-  stateAt(pc: Addr): FrameState | undefined {
-    return this.#nodes.get(this.#code.offsetOf(pc))?.state;
-  }
-
   #frame(state: FrameState, confidence: Node<I>['confidence']): FrameAt {
     return rowOf(this.#model, this.#decoder.numbers, state, this.#trap?.back, confidence);
   }

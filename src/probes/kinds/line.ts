@@ -48,13 +48,9 @@ export const line: ProbeKind<LineSpec, FoundLines> = {
   plans: ({ places, patches }) => places.map((place) => planLine(place, patches.get(place.address))),
   tracer({ places }, { output }) {
     const at = new AddressMap<PlaceRef[]>();
-    for (const place of places) {
-      addTo(at, place.address, place);
-    }
-    const emit = (place: PlaceRef, hart: number): void =>
-      output.emit({ type: 'place', time: output.time, hart, place });
+    for (const place of places) addTo(at, place.address, place);
     const hit = (here: readonly PlaceRef[], hart: number): void => {
-      for (const place of here) emit(place, hart);
+      for (const place of here) output.emit({ type: 'place', time: output.time, hart, place });
     };
     return {
       instants: {

@@ -81,18 +81,8 @@ export function parseNames(
       hint: `leave 'by ${groupedBy}' away`,
     });
   }
-  const spec = {
-    kind,
-    text,
-    glob,
-    program,
-    excludes,
-    insists,
-    argument,
-    groupedBy,
-    prefix,
-    matches: compileGlob(glob),
-  };
+  const matches = compileGlob(glob);
+  const spec = { kind, text, glob, program, excludes, insists, argument, groupedBy, prefix, matches };
   if (condition === undefined) return { ...spec, when: [] };
   if (excludes) {
     const taken = `${hasArgument ? `${kind}(len)` : kind}:${glob} if ${condition}`;

@@ -44,13 +44,7 @@ export const fn: ProbeKind<ProbeSpec, FoundFunctions> = {
     });
   },
   tracer({ functions }, { elf, arch, output, values, maxDepth }) {
-    const loops = loopsToStart(elf, arch);
-    const options = {
-      loops,
-      ...(values === undefined ? {} : { values }),
-      ...(maxDepth === undefined ? {} : { maxDepth }),
-    };
-    return { calls: new FunctionTracer(functions, output, options) };
+    return { calls: new FunctionTracer(functions, output, { loops: loopsToStart(elf, arch), values, maxDepth }) };
   },
   report(found) {
     if (!found) return { json: () => ({ functions: [] }), tables: () => [] };

@@ -57,31 +57,17 @@ export class TallyTracer implements CallKind {
   readonly ahead: AheadReads = {
     entryReads: (at, memory) => this.moreReads(at, memory),
     mayBegin: ({ pc, registers }, memory) =>
-      (this.#at.get(pc) ?? none).some(
-        ({
-          probe: {
-            by,
-            function: { when },
-          },
-        }) => {
-          const isAtReturn = by !== undefined && by.kind !== 'entry';
-          return isAtReturn && (!when || holds(when, registers, memory));
-        },
-      ),
+      (this.#at.get(pc) ?? none).some(({ probe: { by, function: fn } }) => {
+        const isAtReturn = by !== undefined && by.kind !== 'entry';
+        return isAtReturn && (!fn.when || holds(fn.when, registers, memory));
+      }),
     exitReads: () => none,
   };
 
   constructor(probes: readonly TallyProbe[]) {
-    this.#all = probes.map((probe) => ({
-      probe,
-      ...zero(probe),
-      groups: new Map(),
-    }));
+    this.#all = probes.map((probe) => ({ probe, ...zero(probe), groups: new Map() }));
     this.#byProbe = new Map(this.#all.map((tally) => [tally.probe, tally]));
-    for (const tally of this.#all) {
-      const { address } = tally.probe.function;
-      addTo(this.#at, address, tally);
-    }
+    for (const tally of this.#all) addTo(this.#at, tally.probe.function.address, tally);
   }
 
   isAt(pc: Addr): boolean {
@@ -105,11 +91,8 @@ export class TallyTracer implements CallKind {
     const atReturn: Counting[] = [];
     for (const tally of this.#at.get(pc) ?? none) {
       const { probe } = tally;
-      const {
-        by,
-        function: { when },
-      } = probe;
-      if (when && !holds(when, registers, memory)) continue;
+      const { by, function: fn } = probe;
+      if (fn.when && !holds(fn.when, registers, memory)) continue;
       const counting = { probe, to: countsOf(tally, hart, around) };
       if (by && by.kind !== 'entry') atReturn.push(counting);
       else if (!by) increment(counting.to.counts, 0);

@@ -30,7 +30,7 @@ function probe(key: number, name: string): FunctionProbe {
     ],
     result: undefined,
     stackArguments: false,
-    producer: undefined,
+
     scratchIsFree: false,
   };
 }
