@@ -26,6 +26,13 @@ const cases: readonly (readonly [CompleteArchitecture, string, string, object])[
   [x86_64, 'below the stack pointer', 'mov [rsp-8], rdi; mov rax, [rsp-8]; ret', {}],
   [x86_64, 'an aligned frame', 'push rbp; mov rbp, rsp; and rsp, -32; sub rsp, 64; mov [rsp+40], rdi; leave; ret', {}],
   [x86_64, 'its return address', 'pop rdx; mov eax, 1; push rdx; ret', { isUsed: true, readsReturn: true }],
+  [
+    x86_64,
+    'behind what is not decoded',
+    '.byte 0xc4, 0xe2, 0x7b, 0x49, 0xc0; ret',
+    { isUsed: true, readsReturn: true, jumpsAnywhere: true },
+  ],
+  [x86_64, 'zeros behind it', 'mov eax, edi; ret; .zero 3', {}],
   [x86_64, 'that, read', 'mov rax, [rsp]; ret', { isUsed: true, readsReturn: true }],
   [
     x86_64,

@@ -38,6 +38,8 @@ export interface FrameDecoder<I extends { readonly length: number }> {
   /** Length of the longest instruction that can be a call, in bytes. */
   readonly longestCall: number;
   decode(range: CodeRange, offset: number): I | undefined;
+  /** False for bytes of which not even the length is known. */
+  isKnown?(instruction: I): boolean;
   execute(instruction: I, state: FrameState, at: number, entry: Addr): Outcome;
   /**
    * From which registers' values an instruction uses or computes addresses, and how far from them. An index is not
@@ -124,6 +126,9 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
   }
 
   callersFrame(): CallersFrame {
+    // Code that is not read may do anything.
+    if (!this.#code.parts.every((part) => this.#isRead(part)))
+      return { isUsed: true, readsReturn: true, jumps: [], jumpsAnywhere: true };
     const { stackPointer } = this.#model;
     let isUsed = false;
     let readsReturn = false;
@@ -139,6 +144,16 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
       if (target !== undefined && !this.#code.has(target.offset)) jumps.push(this.#code.addressOf(target.offset));
     }
     return { isUsed, readsReturn, jumps, jumpsAnywhere };
+  }
+
+  /** All of it was decoded, but for zeros at its end. */
+  #isRead({ low, range: { bytes } }: FunctionCode<I>['parts'][number]): boolean {
+    let at = low;
+    for (let one = this.#nodes.get(at)?.instruction; one && this.#decoder.isKnown?.(one) !== false; ) {
+      at += one.length;
+      one = this.#nodes.get(at)?.instruction;
+    }
+    return bytes.subarray(at - low).every((byte) => byte === 0);
   }
 
   /** It lies right where the stack pointer is at the entry, or in a register. */

@@ -52,6 +52,7 @@ const decoder: FrameDecoder<Instruction> = {
   longestCall: 8,
   entry: called,
   decode: ({ start, bytes }: CodeRange, offset) => decode(bytes, addOffset(start, offset), offset),
+  isKnown: ({ op }) => op !== 'unknown',
   execute,
   addresses,
   isReturn: ({ op, operands }) => op === 'ret' && operands.length === 0,
