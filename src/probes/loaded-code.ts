@@ -129,14 +129,11 @@ class LateHart {
     if (!found || node === undefined || now === undefined) return;
     const { kind, target, address, length } = found.graph.steps[node] as FlowStep;
     if (kind === 'return') this.#return(call, now);
-    else if (kind === 'call' && target !== undefined)
-      this.#call(call, addOffset(address, length), this.#called(target, now));
-    else for (const to of this.#ways(found, node, now)) this.#open.push({ call, at: to, state: now });
-  }
-
-  #call(call: Called, behind: Addr, callee: Called): void {
-    callee.callers.push({ call, behind });
-    for (const state of callee.returns) this.#open.push({ call, at: behind, state });
+    else if (kind === 'call' && target !== undefined) {
+      const [callee, behind] = [this.#called(target, now), addOffset(address, length)];
+      callee.callers.push({ call, behind });
+      for (const after of callee.returns) this.#open.push({ call, at: behind, state: after });
+    } else for (const to of this.#ways(found, node, now)) this.#open.push({ call, at: to, state: now });
   }
 
   #return(callee: Called, state: State): void {

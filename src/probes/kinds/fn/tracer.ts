@@ -142,7 +142,8 @@ export class FunctionTracer implements CallKind {
     const { hart, probe, values } = payload;
     payload.values = none;
     const { time } = this.#output;
-    const [around, fn] = [emittedAround(call), probe.ref];
+    const around = emittedAround(call);
+    const fn = probe.ref;
     const begin = { type: 'call-begin', time, hart, thread, function: fn, depth, around, arguments: values } as const;
     payload.emitted = begin;
     this.#output.emit(begin);

@@ -174,14 +174,8 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
 
 const nothing: KindReport = {
   json: () => ({
-    futures: [],
-    tasks: [],
-    tasks_left_out: 0,
-    tasks_may_be_of: [],
-    of_no_task: { polls: 0, futures: [] },
-    findings: [],
-    findings_untold: 0,
-    coverage: null,
+    ...{ futures: [], tasks: [], tasks_left_out: 0, tasks_may_be_of: [], of_no_task: { polls: 0, futures: [] } },
+    ...{ findings: [], findings_untold: 0, coverage: null },
   }),
   tables: () => [],
 };
