@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { architectureNamed } from '../arch/index.js';
-import { entriesOf, linkOf, statOf, textOf } from '../base/proc.js';
+import { entriesOf, linkOf, sendSignal, statOf, textOf } from '../base/proc.js';
 import { type TakenOut, takeOutOwnCode } from '../inject/index.js';
 import { connect } from '../target/index.js';
 import { plural } from '../text/index.js';
@@ -97,7 +97,7 @@ export async function takeOverServer(server: number): Promise<(TakenOut & { read
     return taken && { ...taken, pid };
   } finally {
     answered.abort();
-    if (await standing) send(pid, 'SIGCONT');
+    if (await standing) sendSignal(pid, 'SIGCONT');
     await endServer(server);
   }
 }
@@ -107,7 +107,7 @@ async function makeStand(pid: number, signal: AbortSignal): Promise<boolean> {
   for (let runs = 0; !signal.aborted; await delay(lookMs)) {
     runs = stands(pid) ? 0 : runs + 1;
     if (runs < 2) continue;
-    send(pid, 'SIGSTOP');
+    sendSignal(pid, 'SIGSTOP');
     return true;
   }
   return false;
@@ -135,7 +135,7 @@ async function untilFound<T>(server: number, find: () => T | undefined): Promise
 async function endServer(server: number): Promise<void> {
   for (const deadline = performance.now() + endMs; performance.now() < deadline; await delay(lookMs))
     if (!isThere(server)) return;
-  if (isGdbserver(server)) send(server, 'SIGKILL');
+  if (isGdbserver(server)) sendSignal(server, 'SIGKILL');
 }
 
 function isGdbserver(pid: number): boolean {
@@ -171,14 +171,6 @@ function socketsOf(pid: number): readonly TcpSocket[] {
     .map((line) => line.trim().split(/\s+/))
     .filter(([, , , , , , , , , inode]) => inodes.has(`socket:[${inode}]`))
     .map(([, local = '', , state = '']) => ({ state, port: Number.parseInt(local.split(':')[1] ?? '', 16) }));
-}
-
-function send(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(pid, signal);
-  } catch {
-    // It has ended.
-  }
 }
 
 /** What became of a process whose rsptrace was killed: a sentence. */

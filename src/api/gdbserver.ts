@@ -3,7 +3,7 @@ import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { RsptraceError } from '../base/errors.js';
-import { statOf } from '../base/proc.js';
+import { sendSignal, statOf } from '../base/proc.js';
 import { markOfOurs, tracerOf } from './abandoned-server.js';
 import type { Environment } from './gdbserver-vectors.js';
 import { Supervisor } from './supervisor.js';
@@ -50,7 +50,6 @@ interface GdbserverOptions {
  * to.
  */
 export class Gdbserver implements Disposable {
-  /** Where it listens. */
   readonly address: string;
   /** The process that it traces, which stands. */
   readonly pid: number;
@@ -62,7 +61,6 @@ export class Gdbserver implements Disposable {
   readonly #supervisor: Supervisor;
   readonly #isAttached: boolean;
   readonly #startTime: string | undefined;
-  /** We end it. */
   #isEnding = false;
 
   private constructor(
@@ -135,7 +133,8 @@ export class Gdbserver implements Disposable {
     // What it has said last may come behind its end.
     await Promise.race([ended, delay(endMs, undefined, { ref: false })]);
     if (child.exitCode === notThere) throw notFound({ code: 'ENOENT' });
-    if (isRunning && child.signalCode !== null && !stood) runOn(subject.pid);
+    // It stops a process by a SIGSTOP (ptrace(2), PTRACE_ATTACH): killed, it leaves it stopped, or about to stop.
+    if (isRunning && child.signalCode !== null && !stood) sendSignal(subject.pid, 'SIGCONT');
     throw failed(subject, said);
   }
 
@@ -163,12 +162,10 @@ export class Gdbserver implements Disposable {
     return this.#child.signalCode !== null && !this.#isEnding;
   }
 
-  /** The process is still there. */
   get isAlive(): boolean {
     return this.#startTime !== undefined && startTime(this.pid) === this.#startTime;
   }
 
-  /** Resolves when the process has ended. */
   async processEnded(withinMs = Number.POSITIVE_INFINITY): Promise<boolean> {
     const deadline = performance.now() + withinMs;
     while (this.isAlive && performance.now() < deadline) await delay(lookMs);
@@ -177,11 +174,7 @@ export class Gdbserver implements Disposable {
 
   /** Sends the process a signal, if it is still there. */
   kill(signal: 'SIGTERM' | 'SIGKILL'): void {
-    try {
-      if (this.isAlive) process.kill(this.pid, signal);
-    } catch {
-      // It has ended.
-    }
+    if (this.isAlive) sendSignal(this.pid, signal);
   }
 
   /** A process that was not left in order is left to the supervisor. */
@@ -197,11 +190,9 @@ export class Gdbserver implements Disposable {
   }
 
   async #hasEnded(withinMs: number): Promise<boolean> {
-    const child = this.#child;
-    if (child.exitCode !== null || child.signalCode !== null) return true;
-    const timer = new AbortController();
-    const late = delay(withinMs, false, { signal: timer.signal }).catch(() => false);
-    return Promise.race([this.#exit, late]).finally(() => timer.abort());
+    const { exitCode, signalCode } = this.#child;
+    if (exitCode !== null || signalCode !== null) return true;
+    return Promise.race([this.#exit, delay(withinMs, false, { ref: false })]);
   }
 }
 
@@ -209,18 +200,6 @@ export class Gdbserver implements Disposable {
 function startTime(pid: number): string | undefined {
   const fields = statOf(pid);
   return fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19];
-}
-
-/**
- * gdbserver stops a process by a SIGSTOP (ptrace(2), PTRACE_ATTACH): one that is killed then leaves it stopped, or
- * about to stop.
- */
-function runOn(pid: number): void {
-  try {
-    process.kill(pid, 'SIGCONT');
-  } catch {
-    // It has ended.
-  }
 }
 
 function notFound({ code, message }: Partial<NodeJS.ErrnoException>): RsptraceError {

@@ -19,8 +19,10 @@ import { polledCapture, recordedValue } from './captures.js';
 import type { Handlers, PlacedHandler } from './handlers.js';
 import type { AnyHit, Asked, CallHit, PollHit, PollReturn } from './probe.js';
 
-/** What no handler is called for. */
-const withoutHit: ReadonlySet<TraceEvent['type']> = new Set(['state', 'gap', 'reset', 'console', 'stuck']);
+/** What a hit has behind it: see `#report`. Others may come without any. */
+const ofHits: ReadonlySet<TraceEvent['type']> = new Set([
+  ...(['call-begin', 'call-end', 'poll-begin', 'poll-end', 'derived-poll', 'place'] as const),
+]);
 
 /** Where a hit's values are read: at a stop, or in a record. */
 type Source = { readonly at: Moment } & (
@@ -56,7 +58,7 @@ export class HandlerCalls extends Fold implements HitObserver {
   event(event: TraceEvent): void {
     if (event.type === 'watch') this.#watch(event);
     else if (event.type === 'poll-lost' || event.type === 'call-lost') this.#lost(event);
-    else if (!withoutHit.has(event.type)) this.#fresh.push(event);
+    else if (ofHits.has(event.type)) this.#fresh.push(event);
   }
 
   recorded(at: Moment, record: HitMemory): void {

@@ -39,8 +39,8 @@ export interface PlacedHandler {
 export class Handlers {
   readonly #asked: readonly Asked[];
   #at = new AddressMap<PlacedHandler[]>();
-  /** By the kind's name. */
-  readonly #addresses = new Map<string, ReadonlySet<bigint>>();
+  /** The kinds whose places are known. */
+  #known = new Set<string>();
   #reader: StopReader | undefined;
   readonly #polled = new WeakMap<FutureRef, readonly Asked[]>();
 
@@ -114,9 +114,8 @@ export class Handlers {
 
   async #learn(kind: ProbeKind, program: ProbedProgram, found: Found): Promise<void> {
     // The first kind of the list begins anew: a program that was loaded elsewhere is resolved once more.
-    if (this.#addresses.has(kind.name)) this.#at = new AddressMap();
-    if (this.#addresses.has(kind.name)) this.#addresses.clear();
-    this.#addresses.set(kind.name, new Set(found.addresses));
+    if (this.#known.has(kind.name)) [this.#at, this.#known] = [new AddressMap(), new Set()];
+    this.#known.add(kind.name);
     if (program.debug && this.#reader === undefined) this.#reader = new StopReader(program.debug);
     const ours = this.#asked.filter(({ spec }) => spec.kind === kind.name);
     const excluding = ours.map(({ spec }) => spec).filter((spec) => 'excludes' in spec && spec.excludes === true);

@@ -30,7 +30,6 @@ export class Supervisor implements Disposable {
     if (cleanUp[0] === process.execPath) this.#timer = setTimeout(() => this.#load(), loadedAfterMs).unref();
   }
 
-  /** One more word for the command. */
   add(word: string): void {
     this.#command.push(word);
     this.#waiting.stdin?.write(`${word}\n`);

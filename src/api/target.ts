@@ -11,7 +11,7 @@ import { enginePlan, functionNamed, loadedProgram, type Recording, record, under
 import type { Session } from '../rsp/index.js';
 import type { ScratchSources } from '../scratch/index.js';
 import { architectureFor, connect, loadedElf, verifyArchitecture } from '../target/index.js';
-import { type Format, openTrace, type ProbeFact, type TraceSink, tee } from '../trace/index.js';
+import { endMissing, type Format, openTrace, type ProbeFact, type TraceSink, tee } from '../trace/index.js';
 import type { PlainValue } from '../values/index.js';
 import { HandlerCalls } from './handler-calls.js';
 import { Handlers } from './handlers.js';
@@ -105,6 +105,8 @@ export class Target implements AsyncDisposable {
   readonly #asked: Asked[] = [];
   readonly #dispose: () => Promise<void>;
   #isRunning = false;
+  /** The last run that there was. */
+  #before: Recording | undefined;
 
   /** Made by {@link attach} and `launch`. */
   constructor(
@@ -150,7 +152,7 @@ export class Target implements AsyncDisposable {
    * @throws RsptraceError `PROBE_*`, `EXPRESSION_*`, `UNTIL_NO_FUNCTION`, `TRACE_*`, and what `record` throws
    */
   async run(options: RunOptions = {}): Promise<Recording> {
-    if (this.#isRunning) throw busy();
+    this.#begin();
     this.#isRunning = true;
     const stopper = new AbortController();
     let failed: { readonly thrown: unknown } | undefined;
@@ -161,6 +163,7 @@ export class Target implements AsyncDisposable {
     });
     try {
       const recording = await this.#record(options, handlers, handlerCalls, stopper.signal);
+      this.#before = recording;
       // What the guest wrote last is still on its way.
       if (recording.end === 'guest-ended' && this.#own)
         await Promise.race([this.#own.ended, delay(lastWordsMs, undefined, { ref: false })]);
@@ -193,19 +196,25 @@ export class Target implements AsyncDisposable {
     this.#learn(handlers, engineChoices(plan, planEngines(plan)));
     const file = trace === undefined ? [] : [openTrace(trace, { force, formats: this.#options.formats })];
     const isTold = trace !== undefined || sink !== undefined;
-    return await record({
+    const all = tee([...file, ...(sink ? [sink] : []), handlerCalls]);
+    const recording = record({
       ...(isTold ? { look: findStuck(logger, this.#options.runtimes ?? []) } : {}),
       ...{ session: this.session, program, logger, observer: handlerCalls, stays: true },
       ...this.#own?.known,
       isShown: this.#asked.length > 0 || sink !== undefined,
-      sink: tee([...file, ...(sink ? [sink] : []), handlerCalls]),
+      sink: all,
       signal: signal ? AbortSignal.any([signal, own]) : own,
       engine,
       loadBias,
+      before: this.#before,
       scratch,
       until: address,
       durationMs,
       maxEvents,
+    });
+    return await recording.catch((thrown: unknown) => {
+      all.end(endMissing);
+      throw thrown;
     });
   }
 
@@ -214,7 +223,7 @@ export class Target implements AsyncDisposable {
    * @throws RsptraceError `PROGRAM_NOT_SEEN`, `DWARF_MISSING`
    */
   async tasks(options: TaskOptions = {}): Promise<FoundTasks> {
-    if (this.#isRunning) throw busy();
+    this.#begin();
     const { logger = silent, runtimes = [] } = this.#options;
     const program = understandFutures(await loadedElf(this.session, this.elf), logger);
     const { scan = [] } = options;
@@ -223,9 +232,8 @@ export class Target implements AsyncDisposable {
     return tasksIn(program, await taskView(program, copy), all);
   }
 
-  /** Every hart's stack, the target standing. */
   async backtraces(options: BacktraceOptions = {}): Promise<readonly HartBacktrace[]> {
-    if (this.#isRunning) throw busy();
+    this.#begin();
     const { logger = silent } = this.#options;
     const elf = await loadedElf(this.session, this.elf);
     const program = { elf, arch: this.arch, debug: linesOf(elf, logger), logger };
@@ -234,6 +242,16 @@ export class Target implements AsyncDisposable {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.#dispose();
+  }
+
+  /** What is asked of the target now may read its ELF anew. */
+  #begin(): void {
+    if (this.#isRunning) {
+      throw new RsptraceError('USAGE', 'the target runs: it can be looked at when its run has ended', {
+        hint: 'await target.run(...) first',
+      });
+    }
+    this.elf.budget.renew();
   }
 
   get #kinds(): readonly ProbeKind[] {
@@ -259,26 +277,11 @@ export async function attach(remote: string, program: string, options: AttachOpt
   const session = await connect(remote, { logger, expectedArchitecture: arch.name, timeoutMs });
   try {
     verifyArchitecture(session, arch);
-    return new Target(session, elf, options, () => leave(session), undefined);
+    return new Target(session, elf, options, () => session.leaveAsFound(), undefined);
   } catch (error) {
-    await leave(session);
+    await session.leaveAsFound();
     throw error;
   }
-}
-
-/** A guest that was never started stands again; any other runs on. */
-async function leave(session: Session): Promise<void> {
-  try {
-    if (session.state.kind === 'idle' && !(await (await session.stub()).neverRan())) await session.detach();
-  } finally {
-    session.close();
-  }
-}
-
-function busy(): RsptraceError {
-  return new RsptraceError('USAGE', 'the target runs: it can be looked at when its run has ended', {
-    hint: 'await target.run(...) first',
-  });
 }
 
 function milliseconds(duration: number | string): number {

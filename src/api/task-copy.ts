@@ -12,6 +12,7 @@ import { type Addr, addOffset, addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
+import { firstWhere } from '../base/search.js';
 import type { ElfFile } from '../elf/index.js';
 import { isProcess, registersOf, type Session } from '../rsp/index.js';
 import {
@@ -142,12 +143,13 @@ function isAllocators(start: Addr, path: string): boolean {
   return path === HEAP || (path === '' && start % ARENA === 0n);
 }
 
-/** Without what is dead. */
+/** Without what is dead; of a process with thousands of threads, too, which stands meanwhile. */
 export function clipped(regions: readonly Region[], dead: readonly Region[]): Region[] {
-  return regions.filter(
-    ({ start, length }) =>
-      !dead.some((part) => start >= part.start && addOffset(start, length) <= addOffset(part.start, part.length)),
-  );
+  const parts = [...dead].sort((a, b) => (a.start < b.start ? -1 : 1));
+  return regions.filter(({ start, length }) => {
+    const part = parts[firstWhere(parts.length, (i) => (parts[i] as Region).start > start) - 1];
+    return !part || addOffset(start, length) > addOffset(part.start, part.length);
+  });
 }
 
 async function allRegisters(session: Session): Promise<RegisterReader[]> {

@@ -91,7 +91,6 @@ export async function stacksAt(
   return { harts, libraries };
 }
 
-/** Of each frame; none without a reader. */
 export async function variablesOf(
   { frames }: HartBacktrace['stack'],
   reader: FrameVariables | undefined,

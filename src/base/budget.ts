@@ -26,8 +26,8 @@ export class Budget {
   readonly #path: string;
   #size: number;
   readonly #times: number;
-  #workLeft: number;
-  #bytesLeft: number;
+  #workLeft = 0;
+  #bytesLeft = 0;
   #answering = false;
   #over: RsptraceError | undefined;
 
@@ -36,8 +36,16 @@ export class Budget {
     this.#path = path;
     this.#size = size;
     this.#times = times;
-    this.#workLeft = times * (WORK + size * WORK_PER_BYTE);
-    this.#bytesLeft = times * (MEMORY + size * MEMORY_PER_BYTE);
+    this.renew();
+  }
+
+  /** The file is read once more, for somebody who asks for something else: that may cost as much again. */
+  renew(): void {
+    if (!this.#over) [this.#workLeft, this.#bytesLeft] = this.#whole;
+  }
+
+  get #whole(): readonly [work: number, memory: number] {
+    return [this.#times * (WORK + this.#size * WORK_PER_BYTE), this.#times * (MEMORY + this.#size * MEMORY_PER_BYTE)];
   }
 
   /** Another file is read with this one, at this one's cost. */
@@ -84,8 +92,7 @@ export class Budget {
 
   /** The used part of the whole budget. */
   get used(): { readonly work: number; readonly memory: number } {
-    const work = this.#times * (WORK + this.#size * WORK_PER_BYTE);
-    const memory = this.#times * (MEMORY + this.#size * MEMORY_PER_BYTE);
+    const [work, memory] = this.#whole;
     return { work: 1 - Math.max(0, this.#workLeft) / work, memory: 1 - Math.max(0, this.#bytesLeft) / memory };
   }
 

@@ -38,3 +38,12 @@ export function linkOf(path: string): string {
     return '';
   }
 }
+
+/** A process that has ended gets none. */
+export function sendSignal(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It has ended.
+  }
+}

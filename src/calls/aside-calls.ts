@@ -50,7 +50,6 @@ export class AsideCalls<C extends AsideCall> {
     return there.filter((call) => call.returnAddress === returnAddress).reverse();
   }
 
-  /** Removes and returns all. */
   clear(): C[] {
     const all = this.#calls;
     this.#calls = [];

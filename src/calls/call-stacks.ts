@@ -62,7 +62,6 @@ export class CallStacks<T> {
     return this.#awaited.has(returnAddress);
   }
 
-  /** True when any does. */
   get awaitsAny(): boolean {
     return this.#awaited.hasAny;
   }

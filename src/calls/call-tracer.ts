@@ -37,7 +37,6 @@ interface CallTracerOptions {
   readonly spaces?: SpaceNumbers;
 }
 
-/** A return address that is not known. */
 const nowhere = addr(0n);
 
 /** Where a call returns that would begin here. */

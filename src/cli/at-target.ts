@@ -76,7 +76,7 @@ export async function atTarget<T>(
     if (recording || count > 1) return;
     signalled = signal;
     // Later requests of the body fail.
-    if (session !== undefined) leave(session).catch(() => {});
+    if (session !== undefined) session.leaveAsFound().catch(() => {});
   });
   using supervisor = cleanUp && new Supervisor(cleanUp);
   try {
@@ -86,7 +86,7 @@ export async function atTarget<T>(
     session = opened;
     await pendingSignals();
     if (signalled !== undefined) {
-      await leave(opened);
+      await opened.leaveAsFound();
       throw interrupted(signalled, after);
     }
     const recordingBegins = (): void => {
@@ -96,12 +96,6 @@ export async function atTarget<T>(
   } catch (error) {
     throw signalled === undefined ? error : interrupted(signalled, after);
   }
-}
-
-/** A guest that was never started is left stopped; any other runs on. */
-export async function leave(session: Session): Promise<void> {
-  if (await (await session.stub()).neverRan()) session.close();
-  else await session.detach();
 }
 
 /** A signal that came while this thread was busy is delivered in the event loop's next turn. */

@@ -7,7 +7,6 @@ import { type OtherCode, programName } from '../target/stacks/index.js';
 import { type EndReason, type Frame, type SourceFrame, SourceFrames } from '../target/unwind/index.js';
 import { clipPlace, lineOf, shownPlace, textLines } from '../text/index.js';
 import { formatValue, valueJson } from '../values/index.js';
-import { leave } from './at-target.js';
 import { loadedThere, lookAt, programOf, readProgram } from './look-at.js';
 import { openPrograms } from './open-programs.js';
 import { debugFilesOf } from './options/common.js';
@@ -33,7 +32,7 @@ export async function backtrace(given: BacktraceArguments): Promise<number> {
     const elf = await loadedThere(session, read);
     const debug = elf === linked ? known : linesOf(elf, logger);
     const found = await stacksAt(session, { ...common, elf, debug, programs }, options);
-    await leave(session);
+    await session.leaveAsFound();
     return print(args, { elf, debug, ...found, isProcess: isProcess(session.features) });
   });
 }

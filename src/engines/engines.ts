@@ -12,7 +12,7 @@ import type { Installed } from './installed.js';
 import { Installer } from './installer.js';
 import { ProbeChoices } from './probe-choices.js';
 import { Results } from './results.js';
-import { StopBudget, StopWarning } from './stop-budget.js';
+import { StopBudget } from './stop-budget.js';
 
 /** The state of the engine without stops in one program. */
 type State =
@@ -35,7 +35,6 @@ export class Engines implements StopObserver, EarlierRecords {
   readonly #choices: ProbeChoices;
   readonly #installer: Installer;
   readonly results = new Results(() => this.#installed);
-  readonly #warning: StopWarning;
   readonly #budget: StopBudget;
   /** Beside records; since all of these were digested; and those that waited in the queue. */
   readonly #stops = { beside: 0, waiting: 0, queued: 0 };
@@ -46,7 +45,6 @@ export class Engines implements StopObserver, EarlierRecords {
     this.#options = options;
     const logger = partOf(options.logger ?? silent, 'engines');
     this.#budget = new StopBudget(options.isRepeatable);
-    this.#warning = new StopWarning(logger);
     this.#choices = new ProbeChoices(options);
     this.#installer = new Installer(options, this.#choices, logger);
     for (const { name: probe, engine, why } of this.#choices.facts)
@@ -57,6 +55,11 @@ export class Engines implements StopObserver, EarlierRecords {
   /** The program has reached the point from which its page table stays unchanged. */
   settle(): void {
     if (this.#state.kind === 'waiting') this.#state = { kind: 'waiting', settled: true };
+  }
+
+  /** It has, or there is no such point. */
+  get isSettled(): boolean {
+    return this.#state.kind !== 'waiting' || this.#state.settled;
   }
 
   /** Enough events: drained records that are not yet digested are dropped. */
@@ -100,7 +103,6 @@ export class Engines implements StopObserver, EarlierRecords {
     return this.isWaiting && !this.#installer.memory.isPending;
   }
 
-  /** Trampolines are in the target. */
   get isInstalled(): boolean {
     return this.#state.kind === 'installed';
   }
@@ -174,10 +176,7 @@ export class Engines implements StopObserver, EarlierRecords {
   async stopped(emits: boolean, at?: Addr): Promise<void> {
     if (this.#state.kind !== 'installed') return;
     const { installed, stops } = this.#state;
-    if (emits) {
-      this.#stops.beside++;
-      this.#warning.stopped(() => this.choices);
-    }
+    if (emits) this.#stops.beside++;
     if (at !== undefined && this.#options.wanted === 'auto') await this.#spend(at, stops);
     await installed.stopped(emits);
     this.#stops.waiting = this.areDigested ? 0 : this.#stops.waiting + 1;
@@ -190,7 +189,6 @@ export class Engines implements StopObserver, EarlierRecords {
     await this.#installed?.stopped(true);
   }
 
-  /** See {@link EarlierRecords}. */
   get areDigested(): boolean {
     return this.undigested === 0;
   }
@@ -212,12 +210,10 @@ export class Engines implements StopObserver, EarlierRecords {
     });
   }
 
-  /** Whether code of a trampoline lies there. */
   isOwnCode(pc: bigint): boolean {
     return this.#installed?.target.holds(pc) ?? false;
   }
 
-  /** Whose trampoline lies there. */
   served(pc: bigint): ServedCode | undefined {
     return this.#known && servedAt(this.#known.placement.served, pc);
   }
@@ -265,12 +261,12 @@ export class Engines implements StopObserver, EarlierRecords {
    * The recording ends: reads what is left, for {@link digest}. If the target is still stopped, removes the patches.
    * @returns the number of missing records: not drained in time, or never committed by their writer
    */
-  async leave(standing: boolean): Promise<{ readonly missing: number }> {
+  async leave(standing: boolean): Promise<number> {
     const installed = this.#installed;
     if (standing) await this.#installer.memory.giveUp();
     if (installed) this.results.add(installed, await (standing ? installed.leave() : installed.end()));
     this.#state = { kind: 'left', behind: installed };
-    return { missing: this.results.missing };
+    return this.results.missing;
   }
 
   /**
@@ -287,7 +283,6 @@ export class Engines implements StopObserver, EarlierRecords {
     else handler();
   }
 
-  /** How long records were digested, in milliseconds. */
   get digestedMs(): number {
     return this.results.digestedMs + (this.#known?.drained.digestedMs ?? 0);
   }

@@ -132,7 +132,6 @@ export class Installed implements StopObserver {
     return Math.round(this.target.waitedTicks * (this.#placed.counter?.nanosPerTick ?? 0));
   }
 
-  /** The addresses of the probes that have trampolines. */
   get addresses(): readonly Addr[] {
     return this.target.patches.planted.map(({ plan: { address } }) => address);
   }
@@ -162,7 +161,6 @@ export class Installed implements StopObserver {
       logger.info({ probes: sites.length, waiting: target.patches.waiting }, 'more functions are patched');
   }
 
-  /** See {@link Engines.followTable}. */
   async followTable(): Promise<boolean> {
     const { session, arch, logger = silent } = this.#options;
     const space = await currentAddressSpace(session, arch);
@@ -191,9 +189,14 @@ export class Installed implements StopObserver {
       return await this.leaving.readOut(this.#exiting);
     } finally {
       await closeScratch(this.scratch);
-      const { slack, target } = this.#placed;
-      if (sameRam && slack) await clearSlack(this.#options.session, slack, target.placement.code);
+      if (sameRam) await this.#clearSlack();
     }
+  }
+
+  /** No code of ours can run any more. */
+  async #clearSlack(): Promise<void> {
+    const { slack, target } = this.#placed;
+    if (slack) await clearSlack(this.#options.session, slack, target.placement.code);
   }
 
   /**
@@ -220,8 +223,10 @@ export class Installed implements StopObserver {
       if (session.state.kind !== 'idle') return await this.leaving.readOut(this.#exiting);
       await this.leaving.reportCounts(true);
       const dropped = await retry(session, () => this.leaving.putAway(logger));
+      if (session.state.kind === 'idle' && !this.leaving.trampolinesNeeded) await this.#clearSlack();
       return dropped + this.target.finish();
     } finally {
+      session.children.beforeGoing = undefined;
       await closeScratch(this.scratch);
     }
   }

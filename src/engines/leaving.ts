@@ -83,7 +83,9 @@ export class Leaving {
       return dropped;
     }
     this.trampolinesStay = true;
-    if (!process) this.#areNeeded = !(await this.#leadPast());
+    if (!process) this.#areNeeded = this.#target.patches.stays || !(await this.#leadPast());
+    // Whoever stays may record once more, and wants the same memory.
+    if (!this.#areNeeded && this.#options.staysHere?.()) await this.#scratch.release();
     logger.info({ scratch, needed: this.#areNeeded }, 'calls are still open: their trampolines stay');
     if (process && stands && (await this.#target.left.mute())) await this.#scratch.releaseData?.();
     return dropped;

@@ -112,10 +112,10 @@ async function patchFunctions(request: InstallRequest, placed: Aside): Promise<P
   }
   await target.patches.plant((piece) => stops.points.areIn(piece));
   noteChanged(target, choices);
-  placed.moved = rare.length > 0 ? await moveStops(rare, request, target.placement) : undefined;
   const [first] = sites;
   if (target.patches.planted.length + target.patches.waiting === 0)
     throw unavailable(first && choices.why(first.index));
+  placed.moved = rare.length > 0 ? await moveStops(rare, request, target.placement) : undefined;
   if (process) session.children.beforeGoing = (child) => cleanForked(options, child, target, code, logger);
   return { ...placed, target, time: times?.own, counter: times?.counter, slack };
 }

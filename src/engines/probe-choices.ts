@@ -15,7 +15,6 @@ type LeftOut = Pick<ProbeFact, 'why' | 'leftOutBy'>;
 /** Which probes can do without stops, and why the others cannot. */
 export class ProbeChoices {
   readonly #options: EnginesOptions;
-  readonly #byAddress: ReadonlyMap<Addr, ReadPlan>;
   /** Of the plans, by name and by address: there may be tens of thousands. */
   readonly #indices = new Map<string | Addr, number[]>();
   /** What the program's code alone says. */
@@ -34,7 +33,6 @@ export class ProbeChoices {
     this.#planned = planEngines(options);
     this.#plan = this.#planned;
     this.#why = new Map(this.#planned.refused);
-    this.#byAddress = new Map(options.plans.map((plan) => [plan.address, plan]));
     for (const [index, { name, address }] of options.plans.entries()) {
       for (const key of [name, address]) {
         const known = this.#indices.get(key);
@@ -81,12 +79,16 @@ export class ProbeChoices {
 
   /** The name of the probe here, if there is one. */
   nameAt(address: Addr): string | undefined {
-    return this.#byAddress.get(address)?.name;
+    return this.#planAt(address)?.name;
   }
 
   /** The user has asked for the stops of the probe here. */
   isAsked(address: Addr): boolean {
-    return this.#byAddress.get(address)?.stopIsAsked === true;
+    return this.#planAt(address)?.stopIsAsked === true;
+  }
+
+  #planAt(address: Addr): ReadPlan | undefined {
+    return this.#options.plans[this.#indices.get(address)?.at(-1) ?? -1];
   }
 
   /** Leaves out all places of the probes with these names that stop the target. Returns what is known of them now. */

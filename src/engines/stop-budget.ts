@@ -1,7 +1,4 @@
 import type { Addr } from '../base/addr.js';
-import type { Logger } from '../base/logger.js';
-import { stackIsRead, trapIsRead } from '../probes/index.js';
-import type { ProbeFact } from '../trace/index.js';
 
 /**
  * So many stops may come at once, and so many more each time that probes are switched off. Then so many a second, and
@@ -90,37 +87,5 @@ export class StopBudget {
 /** A moment, in milliseconds of the host. */
 interface Moment {
   readonly hostMs: number;
-  /** How long the target has run. */
   readonly ranMs: number;
-}
-
-/**
- * After this many stops in addition to trampolines, a warning names the probes that cause them; and how many it
- * names.
- */
-const manyStops = 1000;
-const mostNamed = 8;
-
-/** Warns once that a few functions, which cannot be patched, make a recording of many a thousand times slower. */
-export class StopWarning {
-  readonly #logger: Logger;
-  #stops = 0;
-
-  constructor(logger: Logger) {
-    this.#logger = logger;
-  }
-
-  /** A probe has stopped the target, while the other probes do not. */
-  stopped(choices: () => readonly ProbeFact[]): void {
-    if (++this.#stops !== manyStops) return;
-    const stopping = choices().filter(
-      ({ engine, why }) => engine === 'stop' && why !== stackIsRead && why !== trapIsRead,
-    );
-    if (stopping.length === 0) return;
-    const probes = stopping.slice(0, mostNamed).map(({ name }) => name);
-    this.#logger.warn(
-      { probes, more: stopping.length - probes.length },
-      "these stop the target at each call; --engine target leaves them out, and so does '!' before a probe",
-    );
-  }
 }

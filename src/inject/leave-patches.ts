@@ -20,6 +20,7 @@ export async function leavePatches(
   arch: Architecture,
   patches: readonly Piece[],
   places: ReadonlyMap<bigint, Addr> = new Map(),
+  most = mostSteps,
 ): Promise<void> {
   const sorted = inOrder(patches);
   const inside = (pc: bigint): boolean => {
@@ -31,7 +32,7 @@ export async function leavePatches(
     for (let steps = 0; ; steps++) {
       const pc = await registerOf(session, arch.pc, id);
       if (signal === undefined && (pc === undefined || !inside(pc))) break;
-      if (steps === mostSteps) {
+      if (steps === most) {
         throw new RsptraceError(
           'PATCH_REFUSED',
           `a hart does not leave ${hex(pc ?? 0n)}, where code is to be changed`,

@@ -7,7 +7,7 @@ import { accessTo, type Region } from '../scratch/index.js';
 import type { ControlWords } from './control-words.js';
 import type { DrainedRecords } from './drained-records.js';
 import { interruptedInside } from './interrupted.js';
-import { runForMoment } from './leave-patches.js';
+import { leavePatches, runForMoment } from './leave-patches.js';
 import { leadPast, type SearchedRam } from './open-returns.js';
 import type { Patches } from './patches.js';
 import type { Placement } from './placement.js';
@@ -28,6 +28,9 @@ const longestMoment = 512;
 
 /** The longest of the runs in which a hart may finish its record, in milliseconds. Each is twice the one before. */
 const longestWrite = 8;
+
+/** A trampoline has fewer instructions, and does not wait any more. */
+const mostStepsOut = 1000;
 
 interface LeftCodeParts {
   readonly options: TargetEngineOptions;
@@ -99,12 +102,12 @@ export class LeftCode {
 
   /**
    * For calls of a machine that are still open: they return past the trampolines from now on, see {@link leadPast}.
-   * If a hart is in a trampoline, which may hook one more return, the target runs for moments. Not if it stays where it
-   * stands.
+   * If a hart is in a trampoline, which may hook one more return, the target runs for moments. If it `staysHere`, that
+   * hart alone is stepped out.
    * @returns false if calls may still return through trampolines
    */
   async leadPast(elf: ElfFile, ram: SearchedRam, staysHere = false): Promise<boolean> {
-    const { session, scratch } = this.#parts.options;
+    const { session, scratch, arch } = this.#parts.options;
     const options = {
       ...this.#parts.options,
       elf,
@@ -112,12 +115,15 @@ export class LeftCode {
       placement: this.#parts.layout.placement,
       ours: [scratch.code, scratch.data],
     };
+    const { ranges } = this.#parts.layout.placement;
     for (let moment = 1; await leadPast(options); moment *= 2) {
       if (!(await this.#isInside())) return true;
-      if (staysHere || moment > longestWrite) return false;
+      if (moment > longestWrite) return false;
       // Nobody answers a stop any more.
       await session.clearBreakpoints();
-      await runForMoment(session, moment);
+      // One that does not come out is inside still.
+      if (staysHere) await leavePatches(session, arch, ranges, new Map(), mostStepsOut).catch(() => {});
+      else await runForMoment(session, moment);
       if (session.state.kind !== 'idle') return true;
     }
     return false;

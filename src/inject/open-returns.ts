@@ -215,7 +215,9 @@ class StandIns {
     const address = addOffset(room.address, room.size - used);
     const memory = session.memory();
     const there = await memory.read(address, bytes.length);
-    if (there === undefined || there.some((byte) => byte !== 0) || !(await memory.write(address, bytes)))
+    // An earlier recording has written it.
+    const isThere = there !== undefined && Buffer.compare(there, bytes) === 0;
+    if (!isThere && (!there || there.some((byte) => byte !== 0) || !(await memory.write(address, bytes))))
       return undefined;
     this.#used.set(section, used);
     return address;

@@ -38,7 +38,7 @@ export class Boot {
     if (until !== undefined) await points.arm([until], () => stopping.stop('until'));
     if (panics.length > 0) await points.arm(panics, () => stopping.stop('panicked'));
     await this.#armCurrent();
-    if (settlesAt !== undefined) await points.pause(settlesAt, () => engines.settle());
+    if (settlesAt !== undefined && !engines.isSettled) await points.pause(settlesAt, () => engines.settle());
     await connection.engine.armOthers();
   }
 

@@ -25,7 +25,6 @@ function added<K>(one: ReadonlyMap<K, number>, other: ReadonlyMap<K, number>): M
  */
 export class Connection {
   #link: Link | undefined;
-  /** Totals of the links before this one. */
   #earlier: Totals = {
     ...{ stops: 0, ranNs: 0, foreignHits: new Map<bigint, number>(), wasHit: false },
     ...{ others: undefined, standing: { allMs: 0, longestMs: 0 } },
@@ -71,7 +70,6 @@ export class Connection {
     return added(this.#earlier.foreignHits, this.engine.foreignHits);
   }
 
-  /** A probe's place was reached. */
   get wasHit(): boolean {
     return this.#earlier.wasHit || this.engine.wasHit;
   }
@@ -83,7 +81,6 @@ export class Connection {
     return { stops: added(before.stops, now.stops), untold: before.untold + now.untold };
   }
 
-  /** How long the target stood. */
   get standing(): Pick<Standing, 'allMs' | 'longestMs'> {
     const [{ standing: before }, { standing: now }] = [this.#earlier, this.session];
     return { allMs: before.allMs + now.allMs, longestMs: Math.max(before.longestMs, now.longestMs) };
@@ -99,7 +96,6 @@ export class Connection {
     return time() as GuestNanos;
   }
 
-  /** Makes the run of the target end. */
   interrupt(logger: Logger): void {
     // A wire that breaks here breaks `run` too, which reports it.
     this.engine.stop().catch((thrown: unknown) => logger.debug({ error: String(thrown) }, 'could not interrupt'));

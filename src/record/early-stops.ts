@@ -32,11 +32,9 @@ export class EarlyStops {
   readonly #parts: Parts;
   readonly #boot: Boot;
   readonly #wanted: EngineName;
-  /** Every probe. */
   readonly #addresses: readonly Addr[];
   /** Functions that are called where they are loaded, before paging is on. */
   readonly #loaded: CodeAsLoaded;
-  /** The engine's stops when the machine began. */
   #before = 0;
   #changes = 0;
   /** So many breakpoints are in the target that it is slow until its last page table is in use. */
@@ -58,7 +56,7 @@ export class EarlyStops {
   async begin(): Promise<readonly Addr[]> {
     const { target, connection, engines } = this.#parts;
     // The only place says for sure, and comes late: no probe need stop before, if none may.
-    const isSure = target.settlesAt !== undefined;
+    const isSure = this.#settlesAt !== undefined;
     const hasPlaces = target.pagingAt.length > 0;
     this.#before = connection.engine.stops;
     this.#changes = 0;
@@ -97,7 +95,6 @@ export class EarlyStops {
     return true;
   }
 
-  /** A probe was hit. */
   async hit(): Promise<void> {
     const { foundLate } = this.#parts.target;
     if (foundLate === undefined || this.#isLateTold) return;
@@ -120,14 +117,14 @@ export class EarlyStops {
 
   /** The target has run so long with the probes. If nothing says which table is the last one, this one may be it. */
   async tooSlow(): Promise<void> {
-    const { target, engines } = this.#parts;
-    if (target.settlesAt === undefined) await this.#boot.firstHit(false);
+    const { engines } = this.#parts;
+    if (this.#settlesAt === undefined) await this.#boot.firstHit(false);
     if (engines.waitsForTable) await this.takeOut();
   }
 
   /** No probe stops the target now, and any look at it may find that its page table has changed. */
   get mayLook(): boolean {
-    return this.#out !== undefined && this.#parts.target.settlesAt === undefined;
+    return this.#out !== undefined && this.#settlesAt === undefined;
   }
 
   /** The target was interrupted: trampolines are placed if that is possible by now. */
@@ -143,6 +140,11 @@ export class EarlyStops {
     this.#out = { since: tracers.output.time, why: tooEarly };
     await connection.engine.points.disarm(this.#addresses);
     await this.#boot.tables.watch();
+  }
+
+  /** The place that says for sure when the last page table is in use, if that is to come. */
+  get #settlesAt(): Addr | undefined {
+    return this.#parts.engines.isSettled ? undefined : this.#parts.target.settlesAt;
   }
 
   /** Nobody wants all of the stops. */
@@ -170,11 +172,11 @@ export class EarlyStops {
 
   /** The page table has changed. Where trampolines can be, they are placed, and breakpoints where they cannot. */
   async changed(): Promise<void> {
-    const { engines, target } = this.#parts;
+    const { engines } = this.#parts;
     await this.#reportLoaded();
     if (!this.#out && !this.#isSlow) return;
     // Of the breakpoints some wait for trampolines, and these are not left to the first hit.
-    this.#isSlow = target.settlesAt === undefined;
+    this.#isSlow = this.#settlesAt === undefined;
     engines.settle();
     await this.#boot.firstHit(false);
     if (!this.#out) return;
@@ -241,6 +243,6 @@ class CodeAsLoaded {
     const linked = this.#linked.get(at);
     const expected = linked && this.#elf.bytesAt(linked, compared);
     const found = await this.#connection.session.memory().read(at, compared);
-    this.#hasRun = expected !== undefined && found !== undefined && Buffer.compare(expected, found) === 0;
+    this.#hasRun ||= expected !== undefined && found !== undefined && Buffer.compare(expected, found) === 0;
   }
 }

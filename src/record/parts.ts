@@ -144,7 +144,6 @@ class StopConditions implements Disposable {
     this.#signal = signal;
   }
 
-  /** The end was requested. */
   get met(): boolean {
     return this.#reason !== undefined;
   }
@@ -176,7 +175,6 @@ class StopConditions implements Disposable {
     this.#reason = 'failed';
   }
 
-  /** What is thrown ends the recording. */
   failing(work: () => void): void {
     try {
       work();

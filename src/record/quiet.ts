@@ -22,7 +22,6 @@ import type { Progress } from './recording.js';
 export interface QuietHart {
   /** A hart's number in the trace; of a thread the system's. */
   readonly number: number;
-  /** A thread's. */
   readonly name: string | undefined;
   /** `idle`: a hart that waits for an interrupt. `waits`: a thread that waits in the kernel. */
   readonly state: 'runs' | 'idle' | 'waits' | 'firmware' | 'other-code';
@@ -47,7 +46,6 @@ export interface Quiet {
   readonly isProcess: boolean;
   /** Those of which most is known, first; empty where nobody could look. */
   readonly harts: readonly QuietHart[];
-  /** How many more there are. */
   readonly more: number;
 }
 
@@ -79,14 +77,12 @@ const SIGINT = 2;
 export class QuietWatch implements StopObserver {
   readonly #options: QuietOptions;
   readonly #parts: Parts;
-  /** What the target has done so far. */
   readonly #progress: () => Progress;
   readonly #inner: StopObserver;
   #timer: NodeJS.Timeout | undefined;
   #threads: Threads | undefined;
   #code: LoadedCode | undefined;
   #interrupted = false;
-  /** All that was found. */
   readonly times: Quiet[] = [];
   /** Events and records at the last change, in how many parts there were none since, and the hits before. */
   #seen = { count: 0, parts: 0, hits: 0, foreign: new Map<bigint, number>() };
@@ -98,7 +94,6 @@ export class QuietWatch implements StopObserver {
     this.#inner = inner;
   }
 
-  /** The target runs from now on. */
   begin(): void {
     this.#timer = setInterval(() => this.#part(), this.#options.ms / PARTS);
     this.#timer.unref();

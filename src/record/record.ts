@@ -7,12 +7,13 @@ import { DigestPace, restTimes } from '../inject/index.js';
 import { watchRef } from '../probes/index.js';
 import { type StopReply, stubOfHandshake } from '../rsp/index.js';
 import { meanwhile } from '../target/index.js';
-import { boundTallies, type ClockInfo, type GuestNanos, type RecordingFacts, type TallyRow } from '../trace/index.js';
+import { boundTallies, type GuestNanos, type HartInfo, type RecordingFacts, type TallyRow } from '../trace/index.js';
 import { foreignHits } from './foreign-hits.js';
+import type { Parts } from './parts.js';
 import type { Recording, RecordOptions } from './recording.js';
 import { Run } from './run.js';
 import { allCalls, emitStuck } from './tracers.js';
-import { type Verified, verify } from './verify.js';
+import { verify } from './verify.js';
 
 /**
  * Records a trace. Verifies that the target runs this program, chooses the engine for each probe, and arms the
@@ -30,12 +31,22 @@ export async function record(asked: RecordOptions): Promise<Recording> {
   using _ram = ram && !isRefusal(ram) ? ram : undefined;
   const run = await meanwhile(options.letRun, () => new Run(options, target));
   if (target.hurdles.length > 0) options.onHurdles?.(target.hurdles);
-  await run.arm();
+  await run.arm().catch((thrown: unknown) => disarm(run, options, thrown));
   const begun = performance.now();
   const ended = await run.toEnd();
+  const { isSettled } = run.parts.engines;
   const stoodMs = performance.now() - begun - run.parts.connection.ranNs / 1e6;
   const { missing, unread, clock } = await leave(run, options, performance.now() - begun);
-  return summarize(run, { ram, ended, missing, unread, clock, stoodMs, hostMs: performance.now() - started });
+  return summarize(run, {
+    ram,
+    ended,
+    isSettled,
+    missing,
+    unread,
+    clock,
+    stoodMs,
+    hostMs: performance.now() - started,
+  });
 }
 
 /** Adds whether the guest's clock counts instructions. */
@@ -45,8 +56,28 @@ async function withClock(options: RecordOptions): Promise<RecordOptions> {
   return { ...options, counts, nanosPerInstruction: nanosPerInstruction ?? counts?.nanosPerInstruction };
 }
 
+/** Something was refused: what was armed before is taken out again, and the target stands. */
+async function disarm({ parts }: Run, { logger = silent }: RecordOptions, thrown: unknown): Promise<never> {
+  await takeOut(parts).catch((error: unknown) =>
+    logger.warn({ error: String(error) }, 'probes may be left in the target'),
+  );
+  await parts.connection.leave(logger, true);
+  parts.log?.end(false);
+  throw thrown;
+}
+
+/** Reads what the target still holds, and removes everything but breakpoints. Returns how many records are missing. */
+async function takeOut({ connection, engines, clock }: Parts): Promise<number> {
+  const isIdle = connection.session.state.kind === 'idle';
+  // While the target runs out of patches, it must not stop at a watched access.
+  if (isIdle) await connection.engine.settle();
+  const missing = await engines.leave(isIdle);
+  if (connection.session.state.kind === 'idle' && !engines.results.trampolinesStay) await clock.closeCounter();
+  return missing;
+}
+
 /** What of a recording is not in its trace, and the trace's clock. */
-type Left = Pick<Outcome, 'missing' | 'unread' | 'clock'>;
+type Left = Pick<Recording, 'missing' | 'unread' | 'clock'>;
 
 /** How long records are digested between two looks at signals and timers, in milliseconds. */
 const digestMs = 20;
@@ -61,12 +92,10 @@ async function leave(run: Run, options: RecordOptions, tookMs: number): Promise<
   let isWritten = false;
   let look: TaskLook | undefined;
   try {
-    const isIdle = connection.session.state.kind === 'idle';
+    // What failed at a stop may have let it run on.
+    await connection.session.interrupt().catch(() => {});
     await run.boot.end();
-    // While the target runs out of patches, it must not stop at a watched access.
-    if (isIdle) await connection.engine.settle();
-    ({ missing } = await engines.leave(isIdle));
-    if (connection.session.state.kind === 'idle' && !engines.results.trampolinesStay) await traceClock.closeCounter();
+    missing = await takeOut(run.parts);
     if (tookMs >= leastForLook && deadline?.() === undefined) look = await lookAtTasks(run, options);
   } catch (thrown) {
     stopping.fail(thrown);
@@ -84,10 +113,9 @@ async function leave(run: Run, options: RecordOptions, tookMs: number): Promise<
     if (unread === 0) missing += unread = engines.undigested;
     stopping.fail(thrown);
   }
-  const { clock: found } = connection.engine;
-  const clock = found?.info ?? { name: 'running-intervals', resolutionNs: 1, guest: false };
+  const clock = traceClock.info ?? { name: 'running-intervals', resolutionNs: 1, guest: false };
   try {
-    if (!found) run.begin(clock);
+    if (!traceClock.info) run.begin(clock);
     const recording = factsOf(run, missing);
     const probes = [...engines.choices, ...target.choicesOfOthers];
     tracers.sink.end({ probes, ownTime: engines.results.ownTime, recording });
@@ -193,42 +221,37 @@ function factsOf(run: Run, missing: number): RecordingFacts {
   };
 }
 
-interface Outcome extends Pick<Recording, 'ram'> {
+interface Outcome extends Left, Pick<Recording, 'ram' | 'isSettled' | 'stoodMs' | 'hostMs'> {
   readonly ended: StopReply | undefined;
-  readonly missing: number;
-  readonly unread: number;
-  readonly clock: ClockInfo;
-  readonly stoodMs: number;
-  readonly hostMs: number;
 }
 
-function summarize(run: Run, { ram, ended, missing, unread, clock, stoodMs, hostMs }: Outcome): Recording {
+function summarize(run: Run, { ended, ...others }: Outcome): Recording {
   const { engines, stopping, tracers, connection, target, clock: traceClock } = run.parts;
   const { choices, results } = engines;
+  const { missing, clock } = others;
   const { tailLost, trampolinesStay, trampolinesNeeded } = results;
   const { heldMs, pastWire, source: scratch } = results.all;
   const { ringFull = 0, ringWaitedNs = 0 } = ringFacts(results.all);
   const { leaked: leak } = run;
   const leftOut = new Set(engines.leftOut);
   const tallies = tracers.kinds.flatMap(({ counts }) => counts?.rows() ?? []);
+  const threads = target.isProcess ? target.harts.all() : undefined;
   return {
+    ...others,
     end: stopping.reason,
-    ...{ clock, recordsClock: run.recordsClock },
+    recordsClock: run.recordsClock,
     isProcess: target.isProcess,
     loadBias: target.program.elf.loadBias,
     ...{ hartsUnseen: target.unseen, hartsInTurn: target.inTurn },
     stop: ended,
     error: stopping.error,
-    hostMs,
     hurdles: target.hurdles,
     neverLoaded: run.notLoaded,
     engines: [...choices, ...target.choicesOfOthers],
     others: connection.others,
     refusal: engines.refusal,
-    ram,
     stopsBeside: engines.onlyStops ? undefined : engines.stopsBeside,
     disturbance: { stoppedAt: tracers.counting.stops.first, ringWaitedNs },
-    stoodMs,
     ranMs: connection.ranNs / 1e6,
     standing: connection.standing,
     digestedMs: engines.digestedMs,
@@ -236,7 +259,7 @@ function summarize(run: Run, { ram, ended, missing, unread, clock, stoodMs, host
     stopsQueued: engines.stopsQueued,
     gaps: tracers.counting.gaps,
     tallies: boundTallies(
-      tallies.filter((row) => row.calls > 0 || !leftOut.has(row.function.address)).map((row) => named(row, target)),
+      tallies.filter((row) => row.calls > 0 || !leftOut.has(row.function.address)).map((row) => named(row, threads)),
       choices,
       { missing, tailLost },
     ),
@@ -246,7 +269,6 @@ function summarize(run: Run, { ram, ended, missing, unread, clock, stoodMs, host
     ownTime: engines.results.ownTime,
     leak,
     stopError: leak && { tickNs: clock.resolutionNs, isUnknown: leak.rest !== 'tick' },
-    ...{ missing, unread },
     ringFull,
     ringWaitedNs,
     tailLost,
@@ -256,6 +278,7 @@ function summarize(run: Run, { ram, ended, missing, unread, clock, stoodMs, host
     openCounter: ended ? undefined : traceClock.openCounter,
     pastWire,
     quiet: run.quiet?.times ?? [],
+    leftAt: connection.engine.leftAt,
     resets: run.boot.resets?.count ?? 0,
     foreign: foreignHits(run.parts),
     wasHit: connection.wasHit,
@@ -264,10 +287,10 @@ function summarize(run: Run, { ram, ended, missing, unread, clock, stoodMs, host
 }
 
 /** Calls counted by thread have its name. */
-function named(row: TallyRow, { isProcess, harts }: Verified): TallyRow {
-  if (row.group?.by !== 'hart' || !isProcess) return row;
+function named(row: TallyRow, threads: readonly HartInfo[] | undefined): TallyRow {
+  if (row.group?.by !== 'hart' || !threads) return row;
   const { hart } = row.group;
-  return { ...row, group: { by: 'hart', hart, label: harts.all()[hart]?.name } };
+  return { ...row, group: { by: 'hart', hart, label: threads[hart]?.name } };
 }
 
 /** What the trace says of waits for room. A wait between two reads of the ring is seen by its time alone. */

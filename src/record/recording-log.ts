@@ -127,10 +127,9 @@ export class RecordingLog implements InstallationLog {
     try {
       work();
     } catch (thrown) {
-      const { path, isTrace } = this.#request;
-      const isSaid = this.#failed;
+      if (this.#failed) return;
       this.#failed = true;
-      if (isTrace && isSaid) return;
+      const { path, isTrace } = this.#request;
       if (isTrace) throw traceFailed(path, thrown);
       this.#logger.warn({ error: String(thrown), path }, 'the records of a recording that is killed will be lost');
     }

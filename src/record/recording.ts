@@ -9,7 +9,7 @@ import type { EngineName, Hurdle } from '../engines/index.js';
 import type { FunctionOptions } from '../probes/index.js';
 import type { Session, Standing, StopReply } from '../rsp/index.js';
 import type { ScratchSources } from '../scratch/index.js';
-import type { OtherCounts } from '../stop/index.js';
+import type { LeftStop, OtherCounts } from '../stop/index.js';
 import type { GuestRam, LetRun, ResetVector } from '../target/index.js';
 import type {
   ClockInfo,
@@ -63,6 +63,8 @@ export interface RecordOptions {
   readonly scratch?: ScratchSources;
   /** Record the pollers: the stack of this many frames at the beginning of every poll. */
   readonly stackDepth?: number;
+  /** The recording before, where this one goes on from what that has left. */
+  readonly before?: Recording | undefined;
   /** For a machine that rsptrace started: the recording goes on after a reset. */
   readonly resetVector?: ResetVector | undefined;
   readonly functions?: FunctionOptions;
@@ -230,6 +232,10 @@ export interface Recording extends Progress, EnginesChosen {
   readonly openCounter: ClosedCounter | undefined;
   /** Times without events, where anybody asked for them. */
   readonly quiet: readonly Quiet[];
+  /** The kernel's last page table is in use, as far as it is known when that is. */
+  readonly isSettled: boolean;
+  /** Where a hart was left at its last hit; undefined elsewhere. */
+  readonly leftAt: LeftStop | undefined;
   /** How often the machine was reset, and booted once more. */
   readonly resets: number;
   /** Records were read past the stub: a recording of the wire does not have them. */

@@ -65,7 +65,6 @@ export class Run {
     return isAnywhere ? of(leakOfTraps) : undefined;
   }
 
-  /** See `RecordingFacts`. */
   get recordsClock(): string | undefined {
     const { engines, clock } = this.parts;
     return engines.results.all.records > 0 ? clock.ofRecords : undefined;
@@ -83,7 +82,8 @@ export class Run {
    * @throws RsptraceError `RSP_BREAKPOINT_REFUSED`
    */
   async arm(): Promise<void> {
-    const { connection, target, options } = this.parts;
+    const { connection, target, options, engines } = this.parts;
+    if (options.before?.isSettled) engines.settle();
     await connection.session.passSignals();
     await this.boot.resets?.watch();
     if (target.hasBegun) await this.#beginNow();
@@ -140,7 +140,6 @@ export class Run {
     tracers.sink.flush();
   }
 
-  /** The trace begins. */
   begin(clock: ClockInfo): void {
     const { options, target, tracers, log } = this.parts;
     const { harts, program, isProcess } = target;
@@ -176,14 +175,14 @@ export class Run {
       const run = await connection.engine.run().catch((thrown: unknown) => ({ kind: 'broken', thrown }) as const);
       const ended = run.kind === 'guest-ended' ? run.stop : undefined;
       const isBroken = run.kind === 'broken' ? isLinkError(run.thrown) : ended?.kind === 'gone';
-      const { count } = tracers.counting;
-      const wanted = isBroken && !stopping.met && count > eventsBefore;
+      const wanted = isBroken && !stopping.met && tracers.counting.count > eventsBefore;
       if (!wanted || !reconnect || !(await this.#reconnect(reconnect))) {
         if (run.kind === 'broken') throw run.thrown;
         return ended;
       }
       if (stopping.met) return undefined;
-      eventsBefore = count;
+      // The gap is one of them.
+      eventsBefore = tracers.counting.count;
     }
   }
 
@@ -194,7 +193,6 @@ export class Run {
     for (const calls of allCalls(tracers)) calls.finish();
     log?.append({ type: 'left' });
     await connection.leave(logger);
-    const before = connection.engine.clock;
     let session: Session;
     try {
       session = await reconnect();
@@ -203,23 +201,24 @@ export class Run {
       return false;
     }
     try {
-      await this.#goOnAt(session, before);
+      await this.#goOnAt(session);
     } catch (thrown) {
-      await leaveAsFound(session);
+      // It is another target. Its link may be broken, too.
+      await session.leaveAsFound().catch(() => {});
       throw thrown;
     }
     await this.boot.insert();
     return true;
   }
 
-  /** `before`: the clock of the session before this one. */
-  async #goOnAt(session: Session, before: ClockReader | undefined): Promise<void> {
+  async #goOnAt(session: Session): Promise<void> {
     const { target, tracers, clock: traceClock, log } = this.parts;
     const { program, code } = target;
     verifyArchitecture(session, program.arch);
     await verifyCode(session, program.elf, code);
+    const before = traceClock.info;
     const clock = before && (await traceClock.find(session));
-    if (clock) {
+    if (before && clock) {
       const gap = await gapUntilNow(session, clock, before, tracers.output.time);
       log?.append(gap);
       tracers.counting.event(gap);
@@ -256,6 +255,7 @@ export class Run {
       tracer: this.#stopTracer([...arch.generalRegisters, ...values]),
       // Another connection may lead to another QEMU.
       ram: session === options.session && ram && !isRefusal(ram) ? ram : undefined,
+      leftAt: options.before?.leftAt,
       ...(hardware === undefined ? {} : { hardware }),
       code: (address, length) => elf.bytesAt(address, length),
       codeChanges: changesItsCode(elf),
@@ -305,28 +305,17 @@ function valueRegisters(plans: readonly ReadPlan[], { generalRegisters }: Archit
   return [...names];
 }
 
-/** What is there is another target. One that never ran is left stopped, any other goes on. */
-async function leaveAsFound(session: Session): Promise<void> {
-  try {
-    if (!(await (await session.stub()).neverRan())) await session.detach();
-  } catch {
-    // Its link is broken, too.
-  } finally {
-    session.close();
-  }
-}
-
 /** The error of a link that breaks in the middle. */
 function isLinkError(thrown: unknown): boolean {
   return thrown instanceof RsptraceError && /^RSP_(?:CLOSED|TIMEOUT|PROTOCOL)$/.test(thrown.code);
 }
 
 /** The gap that ends now, by the clock that was used before. */
-async function gapUntilNow(session: Session, clock: ClockReader, before: ClockReader, from: GuestNanos): Promise<Gap> {
-  if (clock.info.name !== before.info.name) {
+async function gapUntilNow(session: Session, clock: ClockReader, before: ClockInfo, from: GuestNanos): Promise<Gap> {
+  if (clock.info.name !== before.name) {
     throw new RsptraceError(
       'CLOCK_UNAVAILABLE',
-      `after the link was broken the clock ${before.info.name} cannot be read any more`,
+      `after the link was broken the clock ${before.name} cannot be read any more`,
     );
   }
   const batch = session.batch();

@@ -8,9 +8,7 @@ export class StopTimes {
   /** The first of them, each followed by the time of the next event. */
   readonly first: number[] = [];
   readonly #most: number;
-  /** The last of them. */
   #last: number[] = [];
-  /** Older ones are not kept. */
   #areGone = false;
   /** The last stop, if no event has come since. */
   #stood = Number.POSITIVE_INFINITY;
@@ -31,7 +29,6 @@ export class StopTimes {
     this.#stood = Math.min(this.#stood, time);
   }
 
-  /** An event at this time. */
   event(time: number): void {
     if (time < this.#stood) return;
     if (time > this.#stood) this.first.push(time);

@@ -50,7 +50,6 @@ export class TableChanges implements StopObserver {
     this.#places = parts.options.engine === 'stop' ? [] : parts.target.pagingAt;
   }
 
-  /** The machine begins. */
   begin(): void {
     this.#ran = 0;
     this.#quiet = 0;
@@ -197,7 +196,6 @@ class QuietLooks {
     this.#seen.clear();
   }
 
-  /** How long until the next look, in milliseconds. */
   get patience(): number {
     return Math.min(patience.first * 2 ** this.#looks, patience.longest);
   }

@@ -53,9 +53,7 @@ export function leakOfProcess({ rest, ...leak }: StopLeak): StopLeak {
 interface CounterWishes {
   /** Whether there may be trampolines that read it. */
   readonly isWanted: () => boolean;
-  /** The time of the last event. */
   readonly now: () => number;
-  /** Called when the kernel was let read it. */
   readonly opened: (closed: ClosedCounter) => void;
 }
 
@@ -119,7 +117,6 @@ export class TraceClock {
     this.#leak = counts ? new SteppedLeak({ session, arch, clock: steady, counts, code }) : new RepeatedLeak(steady);
   }
 
-  /** The clock of the first connection. */
   async first(session: Session): Promise<ClockReader> {
     if (this.#counter.isWanted()) await this.#openCounter();
     this.#steady = new SteadyClock(await this.find(session));
@@ -139,8 +136,7 @@ export class TraceClock {
   /** Lets the kernel read the counter, where firmware keeps it; or why that cannot be. */
   async #openCounter(): Promise<Refusal | undefined> {
     const opened = await this.#gate.open();
-    if (opened === undefined) return undefined;
-    if (isRefusal(opened)) return opened;
+    if (!opened || isRefusal(opened)) return opened;
     this.#counter.opened(opened);
     return undefined;
   }

@@ -28,9 +28,7 @@ import type { Verified } from './verify.js';
 /** The tracers, which make events of hits, and the sink that takes the events. */
 export interface Tracers {
   readonly calls: CallTracer;
-  /** Of further programs. */
   readonly others: readonly TracedProgram[];
-  /** The address spaces that the program runs in. */
   readonly spaces: SpaceNumbers;
   /** One for each kind that traces code. */
   readonly kinds: readonly KindTracer[];
@@ -40,7 +38,6 @@ export interface Tracers {
   readonly output: EventOutput;
   /** The trace, except for calls below the user's threshold. */
   readonly sink: TraceSink;
-  /** What reaches the trace. */
   readonly counting: CountingSink;
 }
 

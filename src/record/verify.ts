@@ -50,7 +50,6 @@ import { verifySampling } from './sampler.js';
 export interface Verified {
   /** With its addresses in the target. */
   readonly program: Program;
-  /** A process of Linux; else a machine. */
   readonly isProcess: boolean;
   /** Where the target's code was compared with the ELF's. */
   readonly code: readonly Addr[];
@@ -74,7 +73,6 @@ export interface Verified {
   /** Stops will make the harts take long turns. */
   readonly inTurn: boolean;
   readonly words: HartWords;
-  /** What is watched. */
   readonly places: readonly WatchPlace[];
   /** The recording ends there. */
   readonly until: Addr | undefined;
@@ -120,8 +118,7 @@ export async function verify(options: RecordOptions): Promise<Verified> {
   const offset = elf.loadBias - options.program.elf.loadBias;
   const until = options.until && addOffset(options.until, offset);
   const panics = (options.panics ?? []).map((address) => addOffset(address, offset));
-  // A second connection would not know what was written over the first.
-  const wanted: EngineName | undefined = options.reconnect ? 'stop' : options.engine;
+  const wanted = wantedEngine(options, logger);
   const returns = options.returns === true || (options.thresholdNs ?? 0) > 0;
   const wishes = { ...options, wanted, values: options.functions?.values, returns, until, panics };
   const plan = await meanwhile(options.letRun, () => enginePlan(program, wishes));
@@ -168,6 +165,18 @@ export async function verify(options: RecordOptions): Promise<Verified> {
     hurdles: [...(await findHurdles(facts))],
     foundLate: boots && missedMs > 0 ? late(program.elf, missedMs) : undefined,
   };
+}
+
+const taken =
+  'calls still return through trampolines of the recording before: their memory is not taken twice, and all probes stop';
+
+/** @throws RsptraceError `ENGINE_UNAVAILABLE` */
+function wantedEngine({ reconnect, before, engine }: RecordOptions, logger: Logger): EngineName | undefined {
+  // A second connection would not know what was written over the first.
+  if (!before?.trampolinesNeeded) return reconnect ? 'stop' : engine;
+  if (engine === 'target') throw unavailable(taken);
+  logger.warn({}, taken);
+  return 'stop';
 }
 
 /** Whether some probes surely stop the target. */

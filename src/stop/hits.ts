@@ -8,7 +8,7 @@ import type { Passing } from './passing.js';
 import type { Point } from './point.js';
 import type { GuessedReads } from './read-guesses.js';
 import type { Next } from './resuming.js';
-import type { StopParts } from './stop-engine-options.js';
+import type { LeftStop, StopParts } from './stop-engine-options.js';
 
 /** What a hit means: whose it is, what the tracer wants read at it, and what follows for the breakpoints. */
 export class Hits {
@@ -16,10 +16,13 @@ export class Hits {
   readonly #passing: Passing;
   /** The program's own code has come to a place of a probe. */
   wasSeen = false;
+  /** Where a hart stood at first; then where one is left. */
+  leftAt: LeftStop | undefined;
 
   constructor(parts: StopParts, passing: Passing) {
     this.#parts = parts;
     this.#passing = passing;
+    this.leftAt = parts.options.leftAt;
   }
 
   /** The code at a hit's pc, as far as it was guessed; undefined for a process. */
@@ -54,9 +57,10 @@ export class Hits {
   ): Promise<Next> {
     const { options, points, firstReads, resuming } = this.#parts;
     const { session, tracer } = options;
-    point.pause?.();
+    const before = this.#before(hit, hart);
+    if (!before) point.pause?.();
     const isBack = this.#passing.isRepeated(point, hit);
-    const repeated = point.pause !== undefined || isBack;
+    const repeated = before?.isHit ?? (isBack || (point.pause !== undefined && !before));
     const second = session.batch(hart);
     const visit = repeated ? undefined : tracer.visit(hit);
     const asked = visit?.next();
@@ -95,12 +99,25 @@ export class Hits {
     const batch = session.batch(hart);
     const last = { batch, inserts: points.plant(batch, watched, reaction.unwatch), repeated };
     if (resuming.askedToStop) {
+      this.leftAt = { hart, at: this.#at(hit), isHit: !repeated || before?.isHit === true };
       await batch.send();
       if (!repeated) tracer.digest();
       return undefined;
     }
     if (!(point.permanent || point.awaited)) return resuming.goOn(hit.pc, last);
     return this.#passing.own(point, hit, hart, { ...last, load, loaded: loaded?.value, changed });
+  }
+
+  /** Handled by the recording before this one, which has left the hart here. */
+  #before(hit: Hit, hart: string | undefined): LeftStop | undefined {
+    const { leftAt } = this;
+    if (leftAt?.hart !== hart) return undefined;
+    this.leftAt = undefined;
+    return leftAt?.at === this.#at(hit) ? leftAt : undefined;
+  }
+
+  #at(hit: Hit): string {
+    return `${hit.pc} ${this.#passing.standing(hit)}`;
   }
 
   /** Reads what a tracer asks for until it says what follows: nothing, where there is no visit. */

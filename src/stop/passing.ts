@@ -37,7 +37,7 @@ export class Passing {
 
   /** The hit was handled before, and a step over it ran into a handler, which has come back. Asked once for a hit. */
   isRepeated(point: Point, hit: Hit): boolean {
-    const isBack = point.rearrivals.get(resumedAs(hit)) === this.#standing(hit);
+    const isBack = point.rearrivals.get(resumedAs(hit)) === this.standing(hit);
     point.rearrivals.delete(resumedAs(hit));
     return isBack;
   }
@@ -89,7 +89,7 @@ export class Passing {
     const stepped = await stepper.over(hit, hart, this.#lifted(point, hit.pc), watched);
     // What returns from a trap goes on somewhere else by itself.
     const isExit = point.code !== undefined && options.arch.traps?.isExit(point.code) === true;
-    if (stepped.interrupted && !isExit) point.rearrivals.set(resumedAs(hit), this.#standing(hit));
+    if (stepped.interrupted && !isExit) point.rearrivals.set(resumedAs(hit), this.standing(hit));
     if (stepped.stop.kind !== 'signal') return stepped.stop;
     await points.check(inserts, hit.pc);
     if (!repeated) tracer.digest();
@@ -140,7 +140,7 @@ export class Passing {
   }
 
   /** A handler that comes back changes none of these: else it has gone elsewhere, and this is another call. */
-  #standing({ registers, stackPointer }: Hit): string {
+  standing({ registers, stackPointer }: Hit): string {
     const { arguments: passed, results } = this.#parts.options.arch;
     return [stackPointer, ...[...passed, ...results].map((name) => registers.register(name))].join();
   }

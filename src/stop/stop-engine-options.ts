@@ -40,7 +40,18 @@ export interface StopSampler {
   forget(): void;
 }
 
+/** A stop that was handled, and whose instruction was not run: the hart stands there. */
+export interface LeftStop {
+  readonly hart: string | undefined;
+  /** The pc, and what `Passing.standing` gives. */
+  readonly at: string;
+  /** It was a hit; else only a place where the recording was to end. */
+  readonly isHit: boolean;
+}
+
 export interface StopEngineOptions extends StopPointsOptions {
+  /** Where the recording before this one has left the target. */
+  readonly leftAt?: LeftStop | undefined;
   /** Those that probes' values are in, except for the general ones. */
   readonly valueRegisters?: readonly string[];
   readonly tracer: Tracer;

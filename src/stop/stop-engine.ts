@@ -17,6 +17,7 @@ import { type Next, Resuming } from './resuming.js';
 import { Stepper } from './stepping.js';
 import {
   type EngineEnd,
+  type LeftStop,
   type ResetWatch,
   type StopEngineOptions,
   type StopParts,
@@ -43,7 +44,6 @@ interface Visited {
  */
 export class StopEngine {
   readonly #parts: StopParts;
-  /** Where it stops. */
   readonly points: Breakpoints;
   readonly #accesses: Accesses;
   readonly #passing: Passing;
@@ -87,7 +87,6 @@ export class StopEngine {
     await this.#parts.firstReads.findClock();
   }
 
-  /** Stops so far. */
   get stops(): number {
     return this.#parts.resuming.times.runs + this.#parts.stepper.steps;
   }
@@ -102,12 +101,15 @@ export class StopEngine {
     return this.#hits.wasSeen;
   }
 
-  /** Stops of further programs, and at their places. */
+  /** Where a hart stands that has not run what its last hit was at. */
+  get leftAt(): LeftStop | undefined {
+    return this.#hits.leftAt;
+  }
+
   get others(): OtherCounts | undefined {
     return this.#others?.counts;
   }
 
-  /** Inserts the breakpoints of further programs. */
   async armOthers(): Promise<void> {
     await this.#others?.arm();
   }

@@ -133,3 +133,16 @@ t.test('RSPTRACE_BUDGET is the factor, where it is a sensible number', async (t)
   t.equal(factor('0.5'), 0.5);
   for (const odd of ['0', '-2', 'much', '1e6', '']) t.equal(factor(odd), 1, odd);
 });
+
+t.test('who asks for something else may spend as much again, unless it was too much', (t) => {
+  const budget = new Budget('some.elf', 0, 1);
+  for (const _ of [1, 2, 3]) {
+    budget.renew();
+    budget.spend(20_000_000, 'a part');
+    budget.hold(128 << 20, 'a part');
+  }
+  t.throws(() => budget.spend(1, 'a part'), { code: 'ELF_TOO_COSTLY' });
+  budget.renew();
+  t.throws(() => budget.spend(1, 'a part'), { code: 'ELF_TOO_COSTLY' });
+  t.end();
+});

@@ -1,14 +1,16 @@
 // A link that breaks in the middle, with the guest still there behind it.
 // A guest of x86_64 under `scripts/test --long`.
 
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
-import { frozenGuest, rsptrace, scratchFolder, traceGrows } from '../support/command.js';
+import { frozenGuest, frozenQemu, rsptrace, scratchFolder, traceGrows } from '../support/command.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import { compareCounts } from '../support/lab.js';
 import { usually, variant } from '../support/long.js';
 import type { Recording } from '../support/recording.js';
+import { lateKernel } from '../support/tiny-kernels.js';
 import { type ChromeRecord, readChrome } from '../trace/decode-chrome.js';
 import { children, protoc, readPerfetto } from '../trace/decode-perfetto.js';
 import { elfPath, guest, parseLab } from './guests/guests.js';
@@ -145,4 +147,45 @@ t.test('with --reconnect, and the target gone for good: what was recorded is kep
   t.ok(status === 0 || (status === 3 && output.error?.code === 'RSP_CLOSED'), `${status}`);
   t.same(output.gaps, []);
   t.ok(output.events > 50);
+});
+
+t.test('a link that breaks again before an event is given up: the trace has begun once', async (t) => {
+  const calls = 20;
+  // It calls nothing more for as long as the test takes.
+  const { elf, command } = lateKernel(t, { early: calls, work: 1, spin: 2_000_000_000 });
+  const qemu = frozenQemu(t, command);
+  await using proxy = await FaultProxy.start(qemu.socket);
+  const trace = join(scratchFolder(t), 'out.json');
+  const words = [
+    '--remote',
+    proxy.path,
+    '--reconnect',
+    '--json',
+    '--engine',
+    'stop',
+    '-p',
+    'fn:early',
+    '-o',
+    trace,
+    elf,
+  ];
+  const tracer = rsptrace(...words);
+  const until = async (is: () => boolean): Promise<void> => {
+    while (!is() && !tracer.over()) await sleep(5);
+  };
+  const ended = (): number => (existsSync(trace) ? readFileSync(trace, 'utf8').split('"ph":"E"').length - 1 : 0);
+  await until(() => ended() === calls);
+  proxy.cut();
+  await until(() => proxy.connections === 2);
+  const from = proxy.sent.length;
+  await until(() => /vCont;c[^;]*$/.test(proxy.sent.slice(from)));
+  proxy.cut();
+  await until(() => proxy.connections === 3);
+  qemu.process.kill('SIGKILL');
+  const output = JSON.parse((await tracer.ended).stdout) as Recording;
+  t.equal(proxy.connections, 2);
+  t.match(output, { end: 'guest-ended', clock: { guest: true } });
+  t.equal(output.gaps.length, 1);
+  const slices = readChrome(JSON.parse(readFileSync(trace, 'utf8')) as ChromeRecord[]);
+  t.equal(slices.filter(({ category }) => category === 'call').length, calls);
 });

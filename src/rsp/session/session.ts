@@ -308,6 +308,15 @@ export class Session implements AsyncDisposable {
     return this.#leaving.detach();
   }
 
+  /** A guest that was never started is left stopped; any other target is left as by {@link detach}. Closes. */
+  async leaveAsFound(): Promise<void> {
+    try {
+      if (this.state.kind !== 'idle' || !(await (await this.stub()).neverRan())) await this.detach();
+    } finally {
+      this.close();
+    }
+  }
+
   /** Takes every breakpoint out; the target stands as before. */
   clearBreakpoints(): Promise<void> {
     return this.#leaving.clearBreakpoints();
