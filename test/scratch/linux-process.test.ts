@@ -5,7 +5,8 @@ import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import { x86_64 } from '../../src/arch/index.js';
 import { addOffset, addr } from '../../src/base/addr.js';
-import { pidOf, type Session } from '../../src/rsp/index.js';
+import { processScale } from '../../src/inject/counter-scales.js';
+import { pidOf, registerOf, type Session } from '../../src/rsp/index.js';
 import { mapIntoProcess } from '../../src/scratch/linux-process.js';
 import type { Region, Scratch } from '../../src/scratch/scratch.js';
 import { errnoOf, SystemCalls } from '../../src/scratch/system-calls.js';
@@ -232,6 +233,15 @@ for (const [what, number] of [
       dataSize: 65_536,
     });
     t.equal(await ordinaryRegisters(session), before);
+    const sp = addr((await registerOf(session, x86_64.sp)) ?? 0n);
+    const stack = { address: addOffset(sp, -8192), length: 8192 };
+    const below = await session.memory().read(stack.address, stack.length);
+    const clock = x86_64.probeCode?.process?.clock;
+    if (!clock || !below) throw new Error('nothing is measured');
+    const { nanosPerTick } = await processScale(session, clock, scratch, (hostMs) => hostMs * 1e6);
+    t.ok(nanosPerTick > 0.1 && nanosPerTick < 10, `a tick is ${nanosPerTick} ns`);
+    t.equal(await ordinaryRegisters(session), before);
+    t.same(await session.memory().read(stack.address, stack.length), below, 'below its stack is what was there');
     await scratch.release();
     await session.detach();
     child.stdin?.end('hello\n');

@@ -119,8 +119,7 @@ function uleb(value: number): number[] {
   return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...uleb(value >>> 7)];
 }
 
-/* Numbers of arch/x86/entry/syscalls/syscall_64.tbl in Linux. */
-const NANOSLEEP = 35n;
+/** arch/x86/entry/syscalls/syscall_64.tbl in Linux. */
 const CLOCK_GETTIME = 228n;
 /** clock_gettime(2); what `performance.now` of this process counts too. */
 const CLOCK_MONOTONIC = 1n;
@@ -219,17 +218,18 @@ function callCode(at: Addr, save: Addr): { readonly bytes: Uint8Array; readonly 
 const count = 64;
 /** The counter, seconds, nanoseconds, the counter again. */
 const sampleBytes = 32;
-/** Time between two samples, in nanoseconds: some 10 ms in all. */
-const pauseNs = 100_000n;
+/** Between two samples: some 10 ms in all. */
+const pauseTicks = 400_000n;
 
-/** Registers that it does not keep: rax, rcx, rdx, rsi, rdi, r11, r12, r13. */
+/**
+ * Registers that it does not keep: rax, rcx, rdx, rsi, rdi, r11, r12, r13. It waits without a system call: one that
+ * waits would end one of the thread's own, which the kernel is to restart (`restart_block`).
+ */
 function clockCode(at: Addr, samples: Addr): { readonly bytes: Uint8Array; readonly breakpoint: Addr } {
   const code = new Assembler(at);
-  const next = new Label();
+  const [next, waits] = [new Label(), new Label()];
   const readCounter = (offset: number): void => {
-    code.plain('rdtsc');
-    code.shift('left', RDX, 32);
-    code.arithmetic('or', RAX, RDX);
+    readTime(code, 'tsc');
     code.store({ base: R13, offset }, RAX);
   };
   code.constant(R12, BigInt(count));
@@ -241,17 +241,13 @@ function clockCode(at: Addr, samples: Addr): { readonly bytes: Uint8Array; reado
   code.address(RSI, { base: R13, offset: 8 });
   code.plain('syscall');
   readCounter(24);
-  // Below the red zone.
-  code.moveStack(-256);
-  for (const word of [pauseNs, 0n]) {
-    code.constant(RAX, word);
-    code.push(RAX);
-  }
-  code.constant(RAX, NANOSLEEP);
-  code.move(RDI, RSP);
-  code.constant(RSI, 0n);
-  code.plain('syscall');
-  code.moveStack(256 + 16);
+  code.move(RCX, RAX);
+  code.bind(waits);
+  code.plain('pause');
+  readTime(code, 'tsc');
+  code.arithmetic('sub', RAX, RCX);
+  code.arithmetic('cmp', RAX, { constant: pauseTicks });
+  code.branch('b', waits);
   code.address(R13, { base: R13, offset: sampleBytes });
   code.decrement(R12);
   code.branch('ne', next);
