@@ -60,11 +60,11 @@ export class RepeatedLeak implements ClockLeak {
     this.#nothing = undefined;
     this.#wasIdle = false;
     if (gained === undefined) return;
-    // Else an interrupt has come first, or another hart.
     const isSame = nothing !== undefined && nothing.pc === pc && nothing.hart === hart;
     if (isSame) this.#leaks.add(gained);
     if (wasIdle) return;
-    const taken = isSame ? gained : Math.min(this.#least, gained);
+    // An interrupt's handler may have run first: that time is the guest's.
+    const taken = Math.min(this.#least, gained);
     if (!isSame) this.#between.add(gained - taken);
     this.#total += taken;
     this.#clock.takeOut(taken);

@@ -233,7 +233,7 @@ export class Installed implements StopObserver {
 
   /** Removes the breakpoints from functions that have trampolines now, and from those that may have neither. */
   async #disarm(stops: StopEngine, sites: readonly Site[]): Promise<void> {
-    stops.points.leaveToSteps(this.target.patches.ends);
+    stops.points.leaveToSteps(this.target.patches.pieces);
     const leftOut = this.#choices.facts.filter(({ engine }) => engine === 'none').map(({ address }) => address);
     await stops.points.disarm([...sites.map(({ plan: { address } }) => address), ...leftOut]);
   }

@@ -7,7 +7,8 @@ import { SystemCalls } from '../scratch/index.js';
 import { isMark, markBytes, readMark } from './code-allocator.js';
 import { forgottenTraps } from './forgotten-traps.js';
 import { leavePatches } from './leave-patches.js';
-import { unattended } from './ring.js';
+import { type Piece, unattended } from './ring.js';
+import { readCode, same } from './transfers.js';
 
 /** What a killed rsptrace had left in a target, and what became of it. */
 export interface Leftovers {
@@ -67,10 +68,7 @@ export async function removeLeftovers(session: Session, arch: Architecture, elf:
   const places = traps?.places.map((address) => ({ address, expected: traps.code, size: 0 }));
   await removeBreakpoints(session, arch, places ?? []);
   await removeBreakpoints(session, arch, await hartPlaces(session, arch));
-  const found = await readAll(
-    session,
-    starts.map(({ address, expected }) => [address, expected.length]),
-  );
+  const found = await readCode(session, starts.map(pieceOf));
   const suspects: { readonly start: Start; readonly found: Uint8Array }[] = [];
   let absent = 0;
   for (const [i, start] of starts.entries()) {
@@ -87,16 +85,13 @@ export async function removeLeftovers(session: Session, arch: Architecture, elf:
   const inside = arch.probeCode ? await findInside(session, arch.probeCode, elf, { starts, patched }) : [];
   await restore(session, arch, [...patched, ...inside.map(({ patch }) => patch)]);
   await removeBreakpoints(session, arch, others);
-  const now = await readAll(
-    session,
-    others.map(({ address, expected }) => [address, expected.length]),
-  );
-  const back = (index: number): boolean => same(now[index], others[index]?.expected);
+  const now = await readCode(session, others.map(pieceOf));
+  const back = others.map(({ expected }, i) => same(now[i], expected));
   return {
     compared: starts.length - absent,
     restored: [...new Set([...patched, ...inside.map(({ host }) => host)].map(({ address }) => address))],
-    breakpoints: others.filter((_, i) => back(i)).map(({ address }) => address),
-    different: others.filter((_, i) => !back(i)).map(({ address }) => address),
+    breakpoints: others.filter((_, i) => back[i]).map(({ address }) => address),
+    different: others.filter((_, i) => !back[i]).map(({ address }) => address),
     absent,
     threads,
     traps: traps?.seen ? traps.places : [],
@@ -150,18 +145,18 @@ export async function findPatched(
   }
   const { hop } = code;
   const heads = hop
-    ? await readAll(
+    ? await readCode(
         session,
-        jumps.map(({ to }) => [to, hop.headBytes]),
+        jumps.map(({ to }) => ({ address: to, length: hop.headBytes })),
       )
     : [];
   const ends = jumps.map(({ to }, i) => {
     const head = heads[i];
     return (hop && head && hop.target(head, to)) ?? to;
   });
-  const marks = await readAll(
+  const marks = await readCode(
     session,
-    ends.map((end) => [addOffset(end, -markBytes), markBytes]),
+    ends.map((end) => ({ address: addOffset(end, -markBytes), length: markBytes })),
   );
   return jumps.flatMap(({ start, length }, i) => {
     const [bytes, end] = [marks[i], ends[i]];
@@ -186,9 +181,9 @@ async function findInside(
   const hosts = new Map<Addr, Start>();
   for (let from = 0; from < starts.length; from += atOnce) {
     const some = starts.slice(from, from + atOnce).filter(({ size }) => size > 0 && size <= longestFunction);
-    const found = await readAll(
+    const found = await readCode(
       session,
-      some.map(({ address, size }) => [address, size]),
+      some.map(({ address, size }) => ({ address, length: size })),
     );
     for (const [i, host] of some.entries()) {
       const whole = { ...host, expected: elf.bytesAt(host.address, host.size) };
@@ -238,15 +233,16 @@ export async function restore(session: Session, arch: Architecture, patched: rea
       batch.writeMemory(address, expected.subarray(0, length));
     await batch.send();
   }
-  const now = await readAll(
-    session,
-    patched.map(({ address, expected }) => [address, expected.length]),
-  );
+  const now = await readCode(session, patched.map(pieceOf));
   const failed = patched.find(({ expected }, i) => !same(now[i], expected));
   if (!failed) return;
   throw new RsptraceError('PATCH_REFUSED', `the code at ${hex(failed.address)} cannot be put back`, {
     hint: 'is it writable to the stub? A restart of the target brings its own code back',
   });
+}
+
+function pieceOf({ address, expected }: Start): Piece {
+  return { address, length: expected.length };
 }
 
 /** Where the harts are: one may have hit a breakpoint that no client waits for any more. */
@@ -270,24 +266,6 @@ export async function removeBreakpoints(session: Session, arch: Architecture, pl
     }
     await batch.send();
   }
-}
-
-async function readAll(
-  session: Session,
-  wanted: readonly (readonly [address: Addr, length: number])[],
-): Promise<readonly (Uint8Array | undefined)[]> {
-  const found: (Uint8Array | undefined)[] = [];
-  for (let from = 0; from < wanted.length; from += atOnce) {
-    const batch = session.batch();
-    const replies = wanted.slice(from, from + atOnce).map(([address, length]) => batch.readMemory(address, length));
-    await batch.send();
-    for (const { value } of replies) found.push(value);
-  }
-  return found;
-}
-
-function same(a: Uint8Array | undefined, b: Uint8Array | undefined): boolean {
-  return a !== undefined && b !== undefined && a.length === b.length && a.every((byte, i) => byte === b[i]);
 }
 
 function mismatch(others: readonly Start[], all: number): RsptraceError {

@@ -139,6 +139,7 @@ function copyAt(place: Addr, plan: ReadPlan, { bytes, displaced, take, code }: D
   const own = displaced.relocate(at);
   const markAt = take(markBytes + before.length + own.length);
   if (markAt === undefined) return undefined;
+  const from = Number(displaced.start - codeOf(plan).address);
   return {
     place,
     original: plan.address,
@@ -151,7 +152,7 @@ function copyAt(place: Addr, plan: ReadPlan, { bytes, displaced, take, code }: D
       part: plan.inside ? 'inside' : 'entry',
       ...(plan.inside && { goesOn: at }),
       bytes: code.patch(displaced, start),
-      original: bytes.subarray(0, displaced.patchLength),
+      original: bytes.subarray(from, from + displaced.patchLength),
     },
   };
 }
@@ -165,13 +166,14 @@ function displace(
   const [look] = lookAtCode([plan], () => bytes, code, { facts: undefined, entries: CodeEntries.of(elf, arch) });
   if (look === undefined || isObjection(look)) return undefined;
   return (look.inside ?? look.ways).find((way) => {
-    const { kind, start, length } = way;
+    const { kind, start, length, signs } = way;
     const reach = code.patches.find((patch) => patch.kind === kind)?.reach ?? 0;
     const behind = addOffset(plan.address, 1);
     const isFree =
       !holdsStop({ address: start, length: Number(plan.address - start) }) &&
       !holdsStop({ address: behind, length: Number(addOffset(start, length) - behind) });
-    return isFree && within(start, room, reach) && !isPatched(placement, way);
+    // A copy would sign the return address once more.
+    return isFree && signs === undefined && within(start, room, reach) && !isPatched(placement, way);
   });
 }
 

@@ -44,9 +44,9 @@ export class Patches<T extends Patched = Site> {
     return this.#planted.map(({ address, original }) => ({ address, bytes: original }));
   }
 
-  /** Where functions are patched behind their entries. */
-  get ends(): readonly Piece[] {
-    return piecesOf(this.#planted.filter(({ part }) => part !== 'entry'));
+  /** Where they are. */
+  get pieces(): readonly Piece[] {
+    return piecesOf(this.#planted);
   }
 
   /**

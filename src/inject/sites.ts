@@ -1,6 +1,6 @@
 import { controlBlock, type RecordField, wordsOf } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
-import type { ReadPlan } from '../probes/index.js';
+import { codeOf, type ReadPlan } from '../probes/index.js';
 import { proofOf } from '../proof/index.js';
 import { alignment } from './code-allocator.js';
 import { refuseUntilAgreed } from './inner-places.js';
@@ -83,9 +83,10 @@ export function planFormats(plans: readonly ReadPlan[], sources: RecordSources):
   });
 }
 
-/** Bytes that are run elsewhere. */
-export function bytesReplaced(site: PatchableCode | undefined): number {
-  return Math.max(0, ...(site?.ways ?? []).map(({ length }) => length));
+/** Bytes up to the end of those that are run elsewhere: they may begin behind a landing pad. */
+export function bytesReplaced(site: Site | undefined): number {
+  const ends = site?.ways.map(({ start, length }) => Number(start - codeOf(site.plan).address) + length);
+  return Math.max(0, ...(ends ?? []));
 }
 
 function planSite(plan: ReadPlan, look: PatchableCode, index: number, formats: RecordFormats): Site | string {

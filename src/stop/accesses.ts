@@ -26,7 +26,7 @@ export class Accesses {
 
   /** The target stopped before or behind a watched access: emits the event once the access has happened. */
   async at(point: Watchpoint, hart: string | undefined, clock: ClockReader): Promise<Next> {
-    const { options, points, stepper, unexpected, resuming } = this.#parts;
+    const { options, stepper, unexpected, resuming } = this.#parts;
     const { session, arch, watches } = options;
     const old = point.known;
     const batch = session.batch(hart);
@@ -44,9 +44,7 @@ export class Accesses {
       watches?.emit({ point, old, value: point.known, pc, exact: false, ...at });
       return resuming.from(pc, hart);
     }
-    const here = points.at(pc);
-    const breakpoints = here && points.isWatched(pc) ? [here.breakpoint] : [];
-    const stepped = await stepper.over({ pc, stackPointer }, hart, breakpoints, point);
+    const stepped = await stepper.over({ pc, stackPointer }, hart, this.#parts.inserted(pc), point);
     if (stepped.stop.kind !== 'signal') return stepped.stop;
     this.report(stepped, at);
     return resuming.from(stepped.pc, hart);

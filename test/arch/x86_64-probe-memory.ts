@@ -97,7 +97,7 @@ export function install(host: ProbeHost, probe: Probe): Installed {
   });
   code.set(entry, ENTRY);
   const regions = host.loaded.map(({ address, bytes }) => ({ address, bytes: Uint8Array.from(bytes) }));
-  regions[0]?.bytes.set(probeCode.patch(displaced, at), Number(found.start - regions[0].address));
+  regions[0]?.bytes.set(probeCode.patch(displaced, at), Number(displaced.start - regions[0].address));
   return {
     ring,
     regions: [

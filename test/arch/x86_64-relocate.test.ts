@@ -46,16 +46,22 @@ const bytesOf = (lines: readonly Line[]): Uint8Array => Uint8Array.from(lines.fl
 const plainName = (mnemonic: string): string =>
   mnemonic.replace(/^(bnd|notrack|cs|ds|rex\S*|addr32) /, '').replace(/,p[nt]$/, '');
 
+/** Where a patch may begin: a landing pad stays. */
+const patchedAt = ({ start, lines: [first] }: Function): bigint => start + (first?.mnemonic === 'endbr64' ? 4n : 0n);
+
 /** Why the function cannot be patched, as objdump sees it; undefined when it can. */
-function obstacle({ start, lines }: Function): string | undefined {
-  const taken = lines.filter(({ address }) => address < start + 5n);
-  const end = taken.length > 0 ? nextOf(taken.at(-1) as Line) : start;
+function obstacle(fn: Function): string | undefined {
+  const { start, lines } = fn;
+  const from = patchedAt(fn);
+  const taken = lines.filter(({ address }) => address >= from && address < from + 5n);
+  const end = taken.length > 0 ? nextOf(taken.at(-1) as Line) : from;
   if (lines.some(({ mnemonic }) => mnemonic.includes('(bad)'))) return 'unknown';
-  if (end < start + 5n) return 'short';
+  if (end < from + 5n) return 'short';
   const enters = (line: Line): boolean => {
     if (!isFlow(line) || !isDirect(line)) return false;
     const target = targetOf(line);
-    return target < end && (target > start || (target === start && plainName(line.mnemonic) !== 'call'));
+    const isEntry = plainName(line.mnemonic) === 'call' && (target === start || target === from);
+    return target < end && target >= start && !isEntry;
   };
   if (lines.some((line) => enters(line) && targetOf(line) >= start)) return 'entered';
   const ends = taken.findIndex(({ mnemonic }) => /^(j|.* j)mp$|ret/.test(mnemonic));
@@ -114,9 +120,9 @@ function differences(moved: readonly { fn: Function; displaced: Displaced }[]): 
   }
   const lines = new Map(disassembleBytes('x86_64', image).map((line) => [line.address, line]));
   return moved.flatMap(({ fn, displaced }, index) => {
-    const end = fn.start + BigInt(displaced.length);
+    const end = patchedAt(fn) + BigInt(displaced.length);
     const wanted = expectedCode(
-      fn.lines.filter(({ address }) => address < end),
+      fn.lines.filter(({ address }) => address >= patchedAt(fn) && address < end),
       end,
     );
     let at = BigInt(index * ROOM);
@@ -158,14 +164,17 @@ for (const [name, { file, patchable }] of usually(Object.entries(programs), ([na
       const why =
         'refused' in result ? (reasons.find(([, pattern]) => pattern.test(result.refused))?.[0] ?? '?') : undefined;
       counts[why ?? 'patchable'] = (counts[why ?? 'patchable'] ?? 0) + 1;
+      const starts = [fn.start, patchedAt(fn)];
       const loops = fn.lines.some(
-        (line) => isFlow(line) && isDirect(line) && targetOf(line) === fn.start && plainName(line.mnemonic) !== 'call',
+        (line) => isFlow(line) && isDirect(line) && starts.includes(targetOf(line)) && !/call$/.test(line.mnemonic),
       );
       if (why !== 'unknown' && loopsToStart(bytesOf(fn.lines), addr(fn.start)) !== loops)
         wrong.push({ name: fn.name, loops });
       looping += loops ? 1 : 0;
       if (why !== obstacle(fn)) wrong.push({ name: fn.name, result, objdump: obstacle(fn) });
-      if (!('refused' in result)) moved.push({ fn, displaced: result });
+      if ('refused' in result) continue;
+      if (result.start !== patchedAt(fn)) wrong.push({ name: fn.name, start: result.start });
+      moved.push({ fn, displaced: result });
     }
     t.comment(`${functions.length} functions, ${looping} loop: ${JSON.stringify(counts)}`);
     t.same(wrong.slice(0, 5), [], 'refused for what objdump shows, and for that only');

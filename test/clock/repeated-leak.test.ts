@@ -68,6 +68,18 @@ t.test('durations are never too short, and no stop with nothing to do is in them
   t.ok(rest && rest !== 'tick' && (rest.perStopNs ?? 0) < 50_000, 'one outlier does not make the rest');
 });
 
+t.test('an interrupt that the guest takes at a stop with nothing to do is in the call around it', async (t) => {
+  const lasts = async (handler: number): Promise<number> => {
+    const guest = new Guest();
+    let stops = 0;
+    const host = (): number => 30_000 + (++stops === 20 ? handler : 0);
+    const begun = await guest.hit(1n, 0, host);
+    for (let call = 0; call < 30; call++) await guest.hit(2n, 1_000, host);
+    return (await guest.hit(3n, 1_000, host)) - begun;
+  };
+  t.equal((await lasts(400_000)) - (await lasts(0)), 400_000);
+});
+
 t.test('time that nobody times is the clock as it is', async (t) => {
   const guest = new Guest();
   await guest.hit(1n, 0, () => 30_000);

@@ -9,13 +9,12 @@ import { wholeRegisters } from './registers.js';
 
 /**
  * Emulates an instruction by register and memory writes. Memory is supported only at rsp or rbp. Covered: push, pop,
- * mov, movzx, lea, add, sub, and, or, xor, cmp, test, call, ret, leave, direct jumps, nop and endbr64. All else is left
- * to a single-step, so that no device register is accessed through a debugger's own access. The hit shows whether rbp
- * is a frame pointer: an address outside the stack has no effects, so the caller steps. The decoder must be loaded
+ * mov, movzx, lea, add, sub, and, or, xor, cmp, test, leave, direct jumps, nop and endbr64. All else is left to a
+ * single-step, so that no device register is accessed through a debugger's own access. The hit shows whether rbp is a
+ * frame pointer: an address outside the stack has no effects, so the caller steps. The decoder must be loaded
  * (`prepare`).
  *
- * With control-flow enforcement switched on, `call`, `ret` and `endbr64` also change a shadow stack and a tracker
- * that no debugger writes. A client must step there instead. No emulator has that enforcement; Linux may.
+ * `call` and `ret` are stepped, too: a process of Linux may have a shadow stack, which no debugger writes.
  */
 export function emulate(code: Uint8Array, pc: Addr): EmulatedInstruction | undefined {
   const instruction = decode(code, pc);
@@ -30,13 +29,12 @@ const prefixes = [0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0x
 const isRex = (byte = 0): boolean => byte >> 4 === 4;
 
 /**
- * As the manual has it, and free of prefixes that would change what the opcode does; F3 belongs to endbr64 and to
- * `repz ret`.
+ * As the manual has it, and free of prefixes that would change what the opcode does; F3 belongs to endbr64.
  */
 function isPlain({ op }: Instruction, code: Uint8Array): boolean {
   const start = code.findIndex((byte) => !prefixes.includes(byte) && !isRex(byte));
   const before = code.subarray(0, isRex(code[start - 1]) ? start - 1 : start);
-  const idle = op === 'nop' ? [0x66, 0x2e] : /^endbr64$|ret$/.test(op) ? [0xf3] : [];
+  const idle = op === 'nop' ? [0x66, 0x2e] : op === 'endbr64' ? [0xf3] : [];
   const [opcode = 0, modrm = 0] = code.subarray(start);
   // Only /0 is test in the manual.
   const isUnknown = (opcode | 1) === 0xf7 && (modrm & 0x38) !== 0;
@@ -53,20 +51,15 @@ function emulated64({ op, operands, flow, target }: Instruction, next: Addr): Em
   if (isArithmetic(op)) return arithmetic(op, to, placeOf(second), next);
   switch (op) {
     case 'nop':
-    case 'endbr64':
       return idle(next);
+    case 'endbr64':
+      return fromRegisters([], (_, registers) => (isTracked(registers) ? undefined : goOn(next)));
     case 'jmp':
       return target === undefined ? undefined : idle(target);
-    case 'call':
-      return target === undefined ? undefined : pushed(next, target);
     case 'push':
       return to?.kind === 'register' ? pushed(to.name, next) : undefined;
     case 'pop':
       return to?.kind === 'register' ? popped(to.name, next) : undefined;
-    case 'ret':
-    case 'rep ret':
-    case 'repz ret':
-      return returned(first?.kind === 'immediate' ? BigInt.asUintN(16, first.value) : 0n);
     case 'leave':
       return leave(next);
     case 'mov':
@@ -151,10 +144,17 @@ function store(place: Place, value: bigint, registers: RegisterReader): Effects 
 
 const moved = (pc: bigint): { name: string; value: bigint } => ({ name: 'rip', value: pc });
 
+const goOn = (pc: Addr): Effects => ({ registers: [moved(pc)], memory: noMemory });
+
 /** The only effect: execution goes on at `pc`. */
 function idle(pc: Addr): EmulatedEffects {
-  const effects: Effects = { registers: [moved(pc)], memory: noMemory };
+  const effects = goOn(pc);
   return { effects: () => effects };
+}
+
+/** CR4.CET: where branches are tracked, the processor must see their landing pad. */
+function isTracked(registers: RegisterReader): boolean {
+  return ((registers.register('cr4') ?? 0n) & (1n << 23n)) !== 0n;
 }
 
 /** The part of an instruction that first reads what lies on the stack. */
@@ -237,13 +237,11 @@ function atTop(registers: RegisterReader): { readonly address: Addr } | undefine
   return sp === undefined ? undefined : { address: addr(sp) };
 }
 
-/** `from`: the register with the value, or the value itself. */
-function pushed(from: string | Addr, pc: Addr): EmulatedEffects {
-  const isRegister = typeof from === 'string';
-  return fromRegisters(['rsp', isRegister ? from : undefined], ([sp = 0n, value = 0n]) => {
+function pushed(from: string, next: Addr): EmulatedEffects {
+  return fromRegisters(['rsp', from], ([sp = 0n, value = 0n]) => {
     const address = addr(sp - 8n);
-    const memory = [{ address, bytes: littleEndianBytes(isRegister ? value : from, 8) }];
-    return { registers: [{ name: 'rsp', value: address }, moved(pc)], memory };
+    const memory = [{ address, bytes: littleEndianBytes(value, 8) }];
+    return { registers: [{ name: 'rsp', value: address }, moved(next)], memory };
   });
 }
 
@@ -253,14 +251,6 @@ function popped(name: string, next: Addr): EmulatedEffects {
     const value = { name, value: littleEndian(loaded) };
     const list = name === 'rsp' ? [value] : [{ name: 'rsp', value: addr(address + 8n) }, value];
     return { registers: [...list, moved(next)], memory: noMemory };
-  });
-}
-
-/** `extra`: bytes of stack that it frees behind the return address. */
-function returned(extra: bigint): EmulatedEffects {
-  return afterLoad(atTop, 8, (loaded, { address }) => {
-    const sp = { name: 'rsp', value: addr(address + 8n + extra) };
-    return { registers: [sp, moved(littleEndian(loaded))], memory: noMemory };
   });
 }
 

@@ -19,8 +19,8 @@ import { conditions } from './flags.js';
  * address in other ways: loop, jrcxz, system calls, traps, transactions, 16-bit jumps. `sti` stays right before its
  * `hlt`, because interrupts wait until the next instruction has run: one between them would be slept through.
  *
- * `endbr64` moves like any other instruction. So a patched function cannot be called indirectly if CR4.CET has
- * indirect branch tracking on.
+ * `endbr64` stays where it is, and the patch comes behind it, because an indirect call must find it where CR4.CET has
+ * branches tracked.
  */
 export const patchBytes = 5;
 
@@ -39,23 +39,26 @@ export type Writer = (code: Assembler) => void;
 export function displace(code: Uint8Array, start: Addr, kind: PatchKind): Displaced | Refusal {
   if (kind !== 'near') return { refused: 'the only patch for x86_64 is a jmp rel32' };
   const taken: Place[] = [];
+  const before = padBytes(code);
   let length = 0;
   for (const place of instructions(code, start)) {
     if (length >= patchBytes) break;
+    if (place.offset < before) continue;
     if (place.instruction.op === 'unknown') return { refused: `${describe(place)} is no known instruction` };
     taken.push(place);
     length += place.bytes.length;
   }
   if (length < patchBytes) return { refused: `its code is shorter than the jump (${length} of ${patchBytes} bytes)` };
-  if (holdsDistanceTo(code, 0, length)) {
+  const end = before + length;
+  if (holdsDistanceTo(code, 0, end)) {
     const places = [...instructions(code, start)];
     const unknown = places.find(({ instruction }) => instruction.op === 'unknown');
     if (unknown !== undefined) return { refused: `${describe(unknown)} is no known instruction` };
-    const entering = places.find(({ instruction }) => enters(instruction, start, length));
-    if (entering !== undefined) return { refused: `${describe(entering)} goes into the first ${length} bytes` };
+    const entering = places.find(({ instruction }) => enters(instruction, start, before, end));
+    if (entering !== undefined) return { refused: `${describe(entering)} goes into the first ${end} bytes` };
   }
-  const writers = writersOf(taken, addOffset(start, length));
-  const all = { kind, patchLength: patchBytes, code, start, length };
+  const writers = writersOf(taken, addOffset(start, end));
+  const all = { kind, patchLength: patchBytes, code: code.subarray(before), start: addOffset(start, before), length };
   return 'refused' in writers ? writers : new Taken(moving, all);
 }
 
@@ -104,10 +107,16 @@ const moving: Moving<Place> = {
 
 /** See `ProbeCode.loopsToStart`. The decoder must be loaded (`prepare`). */
 export function loopsToStart(code: Uint8Array, start: Addr): boolean {
-  if (!holdsDistanceTo(code, 0, 1)) return false;
+  const before = padBytes(code);
+  if (!holdsDistanceTo(code, 0, before + 1)) return false;
   return [...instructions(code, start)].some(
-    ({ instruction: { target, flow } }) => target === start && flow !== 'call',
+    ({ instruction: { target, flow } }) => (target === start || target === addOffset(start, before)) && flow !== 'call',
   );
+}
+
+/** Bytes of the landing pad that a function begins with: `endbr64`, or none. */
+function padBytes([a, b, c, d]: Uint8Array): 4 | 0 {
+  return a === 0xf3 && b === 0x0f && c === 0x1e && d === 0xfa ? 4 : 0;
 }
 
 /**
@@ -145,13 +154,13 @@ export function describe({ offset, instruction }: Place): string {
 }
 
 /**
- * Whether it goes behind the first of the displaced instructions. A jump to the first itself would record an entry,
- * and push a return hook, for every turn of a loop. A call of it is an entry.
+ * Whether it goes behind the first of the displaced instructions, which lie from `before` to `end`. A jump to the first
+ * itself would record an entry, and push a return hook, for every turn of a loop. A call of it is an entry.
  */
-function enters({ target, flow }: Instruction, start: Addr, length: number): boolean {
+function enters({ target, flow }: Instruction, start: Addr, before: number, end: number): boolean {
   if (target === undefined) return false;
   const offset = BigInt.asUintN(64, target - start);
-  return offset < BigInt(length) && (offset > 0n || flow !== 'call');
+  return offset < BigInt(end) && !(flow === 'call' && (offset === 0n || offset === BigInt(before)));
 }
 
 /** `end` is where the function goes on behind the displaced instructions. */

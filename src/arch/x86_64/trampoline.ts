@@ -243,7 +243,9 @@ const wait: ProbeCode['wait'] = (at, ring, counter) => {
   code.bind(leave);
   code.moveStack(16);
   if (counter !== undefined) endWait(code, ring, counter);
-  code.jumpTo(R11);
+  // Unlike a jump, it leads to any instruction where branches are tracked.
+  code.push(R11);
+  code.plain('ret');
   return { code: code.finish(), breakpoint };
 };
 
