@@ -1,6 +1,7 @@
 import type { Addr } from '../base/addr.js';
 import { firstWhere } from '../base/search.js';
-import { codeOf, type ReadPlan } from '../probes/index.js';
+import type { ReadPlan } from '../probes/index.js';
+import type { Piece } from './ring.js';
 
 const near = 'another probe stops in the code that a patch would replace';
 const taken = 'the patch of another probe is there';
@@ -17,19 +18,19 @@ interface Patched {
 /**
  * Refuses probes until all that are left agree: patches do not overlap, and no probe stops in the middle of one. Of
  * places that belong together either all are patched, or none is. `refused` gets the reasons.
- * @param lengthOf bytes that the patch of a probe replaces
+ * @param replaced the bytes that the patch of a probe replaces
  */
 export function refuseUntilAgreed(
   plans: readonly ReadPlan[],
-  lengthOf: (index: number) => number,
+  replaced: (index: number) => Piece | undefined,
   refused: Map<number, string>,
 ): void {
   if (!plans.some(({ inside }) => inside)) return;
   for (;;) {
     const before = refused.size;
     refuseGroups(plans, refused);
-    refuseAroundStops(plans, lengthOf, refused);
-    refuseOverlaps(plans, lengthOf, refused);
+    refuseAroundStops(plans, replaced, refused);
+    refuseOverlaps(plans, replaced, refused);
     if (refused.size === before) return;
   }
 }
@@ -52,11 +53,11 @@ function plainly(why: string): string {
 
 function refuseAroundStops(
   plans: readonly ReadPlan[],
-  lengthOf: (index: number) => number,
+  replaced: (index: number) => Piece | undefined,
   refused: Map<number, string>,
 ): void {
   const stops = [...refused.keys()].flatMap((index) => plans[index]?.address ?? []).sort((a, b) => (a < b ? -1 : 1));
-  for (const { index, plan, low, high } of patchesOf(plans, lengthOf, refused)) {
+  for (const { index, plan, low, high } of patchesOf(plans, replaced, refused)) {
     const first = firstWhere(stops.length, (each) => (stops[each] as Addr) >= low);
     const inside = stops.slice(first, first + 32).filter((address) => address < high && address !== plan.address);
     // An entry's own first instruction is run at its new place.
@@ -66,11 +67,11 @@ function refuseAroundStops(
 
 function refuseOverlaps(
   plans: readonly ReadPlan[],
-  lengthOf: (index: number) => number,
+  replaced: (index: number) => Piece | undefined,
   refused: Map<number, string>,
 ): void {
   // Entries were there first: a place inside a function gives way to them.
-  const patches = [...patchesOf(plans, lengthOf, refused)];
+  const patches = [...patchesOf(plans, replaced, refused)];
   patches.sort((a, b) => (a.low < b.low ? -1 : a.low > b.low ? 1 : isInside(a) - isInside(b)));
   let last: Patched | undefined;
   for (const patch of patches) {
@@ -89,12 +90,11 @@ function isInside({ plan }: Patched): number {
 
 function* patchesOf(
   plans: readonly ReadPlan[],
-  lengthOf: (index: number) => number,
+  replaced: (index: number) => Piece | undefined,
   refused: ReadonlyMap<number, string>,
 ): Generator<Patched> {
   for (const [index, plan] of plans.entries()) {
-    if (refused.has(index)) continue;
-    const low = codeOf(plan).address;
-    yield { index, plan, low, high: low + BigInt(lengthOf(index)) };
+    const piece = refused.has(index) ? undefined : replaced(index);
+    if (piece) yield { index, plan, low: piece.address, high: piece.address + BigInt(piece.length) };
   }
 }

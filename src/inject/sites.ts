@@ -1,12 +1,13 @@
 import { controlBlock, type RecordField, wordsOf } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
-import { codeOf, type ReadPlan } from '../probes/index.js';
+import type { ReadPlan } from '../probes/index.js';
 import { proofOf } from '../proof/index.js';
 import { alignment } from './code-allocator.js';
 import { refuseUntilAgreed } from './inner-places.js';
 import { isObjection, type PatchableCode, type PatchVerdict } from './patchable-code.js';
 import { idField, outerRoom, RecordFormats } from './record-format.js';
 import type { RecordFormat, RecordSources } from './record-layout.js';
+import type { Piece } from './ring.js';
 
 /** A probe that is served by trampolines. */
 export interface Site extends PatchableCode {
@@ -83,10 +84,10 @@ export function planFormats(plans: readonly ReadPlan[], sources: RecordSources):
   });
 }
 
-/** Bytes up to the end of those that are run elsewhere: they may begin behind a landing pad. */
-export function bytesReplaced(site: Site | undefined): number {
-  const ends = site?.ways.map(({ start, length }) => Number(start - codeOf(site.plan).address) + length);
-  return Math.max(0, ...(ends ?? []));
+/** Bytes that are run elsewhere: all ways begin at the same place. */
+export function bytesReplaced(site: PatchableCode | undefined): Piece | undefined {
+  const [first] = site?.ways ?? [];
+  return first && site && { address: first.start, length: Math.max(...site.ways.map(({ length }) => length)) };
 }
 
 function planSite(plan: ReadPlan, look: PatchableCode, index: number, formats: RecordFormats): Site | string {
