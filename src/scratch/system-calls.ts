@@ -300,10 +300,14 @@ function whyNoCalls(status: string | undefined): string | undefined {
   return 'a seccomp filter watches the system calls of the process, and one that it does not know may end it';
 }
 
-/** The signal that has stopped it, but for one by which a server stops a process that is attached to. */
+/**
+ * The signal that has stopped it, but for one by which a server stops a process that is attached to, and for that of an
+ * instruction, which raises it again.
+ */
 function signalsOf({ state, features }: Session): number[] {
   const signal = state.kind === 'idle' ? programSignal(state.stop) : undefined;
-  return signal === undefined || signal === features.signals.stop ? [] : [signal];
+  const isOwn = signal === features.signals.stop || (blockedSignals & (1n << BigInt((signal ?? 1) - 1))) === 0n;
+  return signal === undefined || isOwn ? [] : [signal];
 }
 
 async function sendAgain(call: SystemCall, held: readonly number[]): Promise<void> {

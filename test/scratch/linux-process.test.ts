@@ -244,7 +244,7 @@ for (const [what, number] of [
     t.same(await session.memory().read(stack.address, stack.length), below, 'below its stack is what was there');
     await scratch.release();
     await session.detach();
-    child.stdin?.end('hello\n');
+    if (what === 'read') child.stdin?.end('hello\n');
     t.equal(await output, what === 'sleep' ? 'result 0, long enough 1\n' : 'read 6 hello\n errno 0\n');
   });
 }
@@ -300,6 +300,40 @@ t.test('signals that come in the middle reach the program afterwards, none twice
   child.stdin?.end('x');
   t.equal(await output, 'usr1 1 alrm 1 queued 2\n');
   await session.detach();
+});
+
+t.test('a fault that has stopped it comes once, as the instruction raises it', async (t) => {
+  const program = compileC(
+    t,
+    `
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static char *page;
+static void on(int number, siginfo_t *info, void *context) {
+  if (info->si_addr != page || info->si_code != SEGV_ACCERR) _exit(9);
+  mprotect(page, 4096, PROT_READ | PROT_WRITE);
+}
+int main(void) {
+  struct sigaction action = { .sa_sigaction = on, .sa_flags = SA_SIGINFO };
+  sigaction(SIGSEGV, &action, 0);
+  page = mmap(0, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  *page = 7;
+  return *page;
+}
+`,
+  );
+  const server = await gdbserver(t, program);
+  await using session = await connect(server.address);
+  const text = textOf(pidIn(session), program);
+  const scratch = await mapIntoProcess({ session, arch: x86_64, text, codeSize: 4096, dataSize: 65_536 });
+  t.match(await session.resume(), { signal: 11 });
+  const clock = x86_64.probeCode?.process?.clock;
+  if (!clock) throw new Error('nothing is measured');
+  await processScale(session, clock, scratch, (hostMs) => hostMs * 1e6);
+  t.match(await session.resume(), { signal: 11 }, 'once more');
+  t.match(await session.resume({ kind: 'continue', signal: 11 }), { kind: 'exited', status: 7 });
 });
 
 function later(): Promise<undefined> {
