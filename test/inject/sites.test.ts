@@ -3,7 +3,7 @@ import t from 'tap';
 import { aarch64 } from '../../src/arch/index.js';
 import { addr } from '../../src/base/addr.js';
 import { isRefusal } from '../../src/base/refusal.js';
-import { planSites } from '../../src/inject/index.js';
+import { planSites, type RecordSources } from '../../src/inject/index.js';
 import type { ReadPlan } from '../../src/probes/index.js';
 import { proofOf } from '../../src/proof/index.js';
 
@@ -31,10 +31,11 @@ t.test('a place inside gives way to an entry whose patch comes behind a landing 
     { code, ways: [entry], ends: undefined, proof: proofOf('entry') },
     { code: own, ways: [inside], inside: [inside], ends: undefined, proof: proofOf('inside') },
   ];
-  const sources = {
-    ...{ time: { kind: 'time', counter: 'cntvct' }, hart: undefined, outer: undefined, returnRegister: 'x30' },
-    floats: { names: new Set<string>(), mayBeOff: false },
-  } as const;
+  const sources: RecordSources = {
+    time: { kind: 'time', counter: 'cntvct' },
+    ...{ hart: undefined, outer: undefined, returnRegister: 'x30' },
+    floats: { names: new Set(), mayBeOff: false },
+  };
   const { sites, refused } = planSites(plans as readonly ReadPlan[], looks, sources);
   t.same([...refused], [[1, 'the patch of another probe is there']]);
   t.same(
