@@ -49,7 +49,7 @@ function pending() {
 t.test('times of calls and polls that a stop is in are upper bounds, if others have none', async (t) => {
   const bounds = (isMixed: boolean, ...types: TraceEvent['type'][]): string[] => {
     const [calls, polls] = [new FunctionSummary(), new Summary()];
-    const marked = told.map((event) => (types.includes(event.type) ? { ...event, stopped: true } : event));
+    const marked = told.map((event) => (types.includes(event.type) ? { ...event, stopped: true as const } : event));
     for (const summary of [calls, polls]) tell(summary, marked as TraceEvent[]);
     return [
       ...calls.rows(undefined, undefined, isMixed).flatMap((row) => (row.times_at_most ? row.function : [])),
@@ -68,7 +68,7 @@ t.test('a saved trace has them, too, ends without their begins among them', asyn
   const counts = { events: 11, stops: 2, records: 9, missing: 0, foreignHits: 0, stopsBeside: 2 };
   const recording = { end: 'interrupted', stub: undefined, ...counts, neverLoaded: [], tailLost: false };
   for (const type of ['call-end', 'poll-end'] as const) {
-    const marked = told.map((event) => (event.type === type ? { ...event, stopped: true } : event));
+    const marked = told.map((event) => (event.type === type ? { ...event, stopped: true as const } : event));
     write('stopped.pftrace', marked as TraceEvent[], { probes: [], recording });
     const events = await readBack('stopped.pftrace');
     const marks = (list: readonly object[]): boolean[] =>
