@@ -1,9 +1,11 @@
 // What a target is left as: whether code of ours can still run there, and how open calls come past it.
 import { controlBlock, type ProbeCode } from '../arch/index.js';
 import { type Addr, addOffset, addr } from '../base/addr.js';
+import { madeOnce } from '../base/made-once.js';
+import { firstWhere } from '../base/search.js';
 import type { ElfFile } from '../elf/index.js';
-import { registerOf, type Session } from '../rsp/index.js';
-import { accessTo, type Region } from '../scratch/index.js';
+import { type Breakpoint, registerOf, type Session, type StandingMemory, standingMemory } from '../rsp/index.js';
+import { accessTo, PAGE, type Region } from '../scratch/index.js';
 import type { ControlWords } from './control-words.js';
 import type { DrainedRecords } from './drained-records.js';
 import { interruptedInside } from './interrupted.js';
@@ -11,13 +13,13 @@ import { leavePatches, runForMoment } from './leave-patches.js';
 import { leadPast, type SearchedRam } from './open-returns.js';
 import type { Patches } from './patches.js';
 import type { Placement } from './placement.js';
-import { type RingReader, unattended, type Write } from './ring.js';
+import { inOrder, type RingReader, unattended, type Write } from './ring.js';
 import type { RingDrain } from './ring-drain.js';
 import type { TargetEngineOptions } from './target-engine-options.js';
 import type { TrampolineLayout } from './trampoline-layout.js';
 import { controlWord, writeAll, writeChecked, writeData } from './transfers.js';
 
-/** Bytes of zeros that are sent at once. */
+/** Bytes that are written at once. */
 const mostErased = 1 << 20;
 
 /**
@@ -185,13 +187,16 @@ export function within(address: Addr, start: Addr, length: number): boolean {
 
 /** From now on open calls return without a record. */
 export function bareExits({ hooks }: Placement, code: ProbeCode): readonly Write[] {
-  return [...hooks].map(([exit, { offset, size }]) => ({ address: addr(exit), bytes: code.bareExit(offset, size) }));
+  const known = new Map<number, Uint8Array>();
+  return [...hooks].map(([exit, { offset, size }]) => {
+    return { address: addr(exit), bytes: madeOnce(known, (offset << 16) | size, () => code.bareExit(offset, size)) };
+  });
 }
 
 /**
  * Removes from a forked child what it has inherited. Its patched functions get their bytes back, no others. Its open
- * calls return without a record, because the ring belongs to its parent too. Both processes are stopped. What cannot be written is
- * left as it is, because then the child is gone.
+ * calls return without a record, because the ring belongs to its parent too. Both processes are stopped. What cannot be
+ * written is left as it is, because then the child is gone. Packets take a thousand times as long as the fork.
  */
 export async function cleanChild(
   session: Session,
@@ -199,11 +204,43 @@ export async function cleanChild(
   { originals }: Pick<Patches, 'originals'>,
   exits: readonly Write[],
 ): Promise<boolean> {
-  const batch = session.batch(child);
+  const stops = inOrder(session.breakpoints);
   const all = [...originals, ...exits];
-  const writes = all.map(({ address, bytes }) => batch.writeMemory(address, bytes));
+  const free = inOrder(all).filter(({ address, bytes }) => {
+    const next = stops[firstWhere(stops.length, (index) => (stops[index] as Breakpoint).address >= address)];
+    return next === undefined || next.address >= addOffset(address, bytes.length);
+  });
+  const [first] = free;
+  using here = first && (await standingMemory(session, first.address, child));
+  const written = new Set([...nearby(free)].flatMap((group) => (here && writeInto(here, group) ? group : [])));
+  const batch = session.batch(child);
+  const writes = all
+    .filter((write) => !written.has(write))
+    .map((write) => batch.writeMemory(write.address, write.bytes));
   await batch.send();
   return writes.every(({ value }) => value);
+}
+
+/** In order of memory: those that are written at once, with what lies between them. */
+function* nearby(sorted: readonly Write[]): Generator<readonly Write[]> {
+  let group: Write[] = [];
+  for (const write of sorted) {
+    const [first = write, last = write] = [group[0], group.at(-1)];
+    if (write.address - last.address > PAGE || write.address - first.address > mostErased) {
+      yield group;
+      group = [];
+    }
+    group.push(write);
+  }
+  yield group;
+}
+
+function writeInto(memory: StandingMemory, group: readonly Write[]): boolean {
+  const [first, last] = [group[0], group.at(-1)];
+  if (!first || !last) return true;
+  const bytes = memory.read(first.address, Number(last.address - first.address) + last.bytes.length);
+  for (const write of group) bytes?.set(write.bytes, Number(write.address - first.address));
+  return bytes !== undefined && memory.write(first.address, bytes);
 }
 
 /**

@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer';
 import { closeSync, openSync, readSync, writeSync } from 'node:fs';
 import type { Addr } from '../../base/addr.js';
 import type { Session } from './session.js';
+import { pidOf } from './stop-reply.js';
 
 /** Bytes that both ways of reading must agree about. */
 const COMPARED = 8;
@@ -16,11 +17,17 @@ export interface StandingMemory extends Disposable {
 
 /**
  * The same for many small pieces. Undefined where the process may not be written from here, and while breakpoints are
- * inserted, which gdbserver hides. `known` is an address of which both must show the same.
+ * inserted, which gdbserver hides. `known` is an address of which both must show the same. `child`: of a process that
+ * has just forked. Breakpoints stay in it meanwhile, whose places are gdbserver's.
  */
-export async function standingMemory(session: Session, known: Addr): Promise<StandingMemory | undefined> {
-  const pid = session.processHere;
-  if (pid === undefined || session.breakpoints.length > 0) return undefined;
+export async function standingMemory(
+  session: Session,
+  known: Addr,
+  child?: string,
+): Promise<StandingMemory | undefined> {
+  const here = session.processHere;
+  const pid = child === undefined ? here : Number.parseInt(pidOf(child) ?? '', 16);
+  if (here === undefined || (child === undefined && session.breakpoints.length > 0)) return undefined;
   let file: number;
   try {
     file = openSync(`/proc/${pid}/mem`, 'r+');
@@ -48,7 +55,7 @@ export async function standingMemory(session: Session, known: Addr): Promise<Sta
     },
     [Symbol.dispose]: () => closeSync(file),
   };
-  const [expected, got] = [await session.memory().read(known, COMPARED), memory.read(known, COMPARED)];
+  const [expected, got] = [await session.memory(child).read(known, COMPARED), memory.read(known, COMPARED)];
   if (expected && got && Buffer.compare(expected, got) === 0) return memory;
   memory[Symbol.dispose]();
   return undefined;
