@@ -74,7 +74,7 @@ export class Installed implements StopObserver {
       // Not if a clock counts instructions, because two runs must be alike. Not for Linux, because a stop in user
       // mode does not see the kernel's memory.
       const interrupts =
-        nanosPerInstruction === undefined && !changesItsCode(elf) && (await StoppedDrain.gains(session));
+        nanosPerInstruction === undefined && !changesItsCode(elf) && (await session.stub()).name === 'qemu-system';
       this.#drain = new StoppedDrain(target, session, interrupts, onError);
     } else {
       // The end of QEMU is seen at the wire.

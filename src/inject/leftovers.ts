@@ -4,6 +4,7 @@ import { RsptraceError } from '../base/errors.js';
 import type { ElfFile } from '../elf/index.js';
 import { registerOf, type Session } from '../rsp/index.js';
 import { SystemCalls } from '../scratch/index.js';
+import { bytesKnown } from '../target/index.js';
 import { isMark, markBytes, readMark } from './code-allocator.js';
 import { forgottenTraps } from './forgotten-traps.js';
 import { leavePatches } from './leave-patches.js';
@@ -112,14 +113,9 @@ function functionStarts(elf: ElfFile): readonly Start[] {
   const starts = new Map<Addr, Start>();
   for (const { type, address, size } of elf.symbols) {
     if (type !== 'function' || starts.has(address)) continue;
-    // A function at the end of its segment has fewer bytes. A function of no size (assembler) is compared in full
-    // length.
-    for (let length = Math.min(size || compared, compared); length > 0; length--) {
-      const expected = elf.bytesAt(address, length);
-      if (!expected) continue;
-      starts.set(address, { address, expected, size });
-      break;
-    }
+    // A function of no size (assembler) is compared in full length.
+    const expected = bytesKnown((at, length) => elf.bytesAt(at, length), address, Math.min(size || compared, compared));
+    if (expected) starts.set(address, { address, expected, size });
   }
   return [...starts.values()];
 }

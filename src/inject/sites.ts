@@ -92,7 +92,9 @@ export function bytesReplaced(site: PatchableCode | undefined): Piece | undefine
 
 function planSite(plan: ReadPlan, look: PatchableCode, index: number, formats: RecordFormats): Site | string {
   const counters = plan.counts.reduce((sum, count) => sum + wordsOf(count), 0);
-  const entry = formats.entry(counters > 0 ? withoutReads(plan) : plan);
+  // A probe that only counts writes no record, which need not fit.
+  const none = { entryRegisters: [], entryReads: [], entryExtents: [] };
+  const entry = formats.entry(counters > 0 ? { ...plan, ...none } : plan);
   const exit = formats.exit(plan);
   if (Math.max(entry.size, exit.size) > mostRecordBytes) return 'what it reads does not fit a record';
   return { plan: look.unseenReturn === undefined ? plan : entryOnly(plan), index, ...look, entry, exit, counters };
@@ -107,11 +109,6 @@ export function entryOnly(plan: ReadPlan): ReadPlan {
 export function middleOf(sites: readonly Site[]): Addr | undefined {
   const places = sites.map(({ plan }) => plan.address).sort((a, b) => (a < b ? -1 : 1));
   return places[places.length >> 1];
-}
-
-/** A probe that only counts writes no record, which need not fit. */
-function withoutReads(plan: ReadPlan): ReadPlan {
-  return { ...plan, entryRegisters: [], entryReads: [], entryExtents: [] };
 }
 
 /** Bytes of code that are enough for these sites' trampolines. For memory that is divided before they are placed. */

@@ -26,11 +26,6 @@ const SIGINT = 2;
  * once, it is interrupted as often as the ring fills.
  */
 export class StoppedDrain implements Drain {
-  /** On such a target an interrupt costs less than a full ring's breakpoint. */
-  static async gains(session: Session): Promise<boolean> {
-    return (await session.stub()).name === 'qemu-system';
-  }
-
   readonly #target: TargetEngine;
   readonly #session: Session;
   readonly #interrupts: boolean;

@@ -113,7 +113,7 @@ function makeEngines(parts: Omit<Parts, 'engines' | 'log'>, log: () => Parts['lo
     ...(target.isProcess && {
       inProcess: {
         threadNumber: (id: string) => harts.number(id),
-        traceTime: (hostMs: number) => connection.engine.runningTimeAt(hostMs),
+        traceTime: (hostMs: number) => connection.engine.runningTime(hostMs),
       },
     }),
   });

@@ -225,11 +225,7 @@ export class Breakpoints {
   /** Whether a place that is in use lies in these bytes. */
   areIn(piece: Bytes): boolean {
     // There may be tens of thousands of places and of pieces.
-    for (let i = 0; i < piece.length; i++) {
-      const at = addOffset(piece.address, i);
-      const point = this.#points.get(at);
-      if (point && (point.permanent || point.awaited)) return true;
-    }
+    for (let i = 0; i < piece.length; i++) if (this.isWatched(addOffset(piece.address, i))) return true;
     return false;
   }
 

@@ -45,8 +45,7 @@ export class ProcessEvents {
     const { session, arch, points } = this.#options;
     const { hart, child } = stop;
     if (child !== undefined) this.#warnOfChildren();
-    if (stop.reason === 'fork' && child !== undefined) await session.children.letGo(child);
-    else if (stop.reason === 'vfork' && child !== undefined) this.#lifted = await session.children.letVforkGo(child);
+    if (stop.reason === 'fork' || stop.reason === 'vfork') this.#lifted = await session.children.letGoAt(stop);
     else if (stop.reason === 'vforkdone') await this.#putBack();
     else if (stop.reason === 'exec') await this.#exec(stop);
     else if (stop.reason === 'syscall_return') await points.plantLate();

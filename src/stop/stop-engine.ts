@@ -114,16 +114,10 @@ export class StopEngine {
     await this.#others?.arm();
   }
 
-  /** How long the guest has run under this engine, in nanoseconds of the host. */
-  runningTime(): number {
-    return this.#parts.resuming.times.upTo(performance.now());
-  }
-
   /**
-   * {@link runningTime} at a moment of this run of the guest or of one before. `hostMs`: milliseconds as
-   * `performance.now` counts.
+   * How long the guest has run under this engine, in nanoseconds of the host, at a moment of this run or of one before.
    */
-  runningTimeAt(hostMs: number): number {
+  runningTime(hostMs = performance.now()): number {
     return this.#parts.resuming.times.upTo(hostMs);
   }
 

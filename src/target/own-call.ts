@@ -26,13 +26,13 @@ export async function finishOwnCall(session: Session): Promise<boolean> {
     const { state } = session;
     const stop = state.kind === 'idle' && state.stop.kind === 'signal' ? state.stop : undefined;
     if (stop?.hart === undefined || stop.reason === undefined || !inCall.has(stop.reason)) return stops > 0;
-    await goOn(session, { ...stop, hart: stop.hart });
+    await goOn(session, stop, stop.hart);
   }
   return true;
 }
 
-async function goOn(session: Session, stop: SignalStop & { readonly hart: string }): Promise<void> {
-  const step = { kind: 'step', hart: stop.hart } as const;
+async function goOn(session: Session, stop: SignalStop, hart: string): Promise<void> {
+  const step = { kind: 'step', hart } as const;
   const lifted: readonly Breakpoint[] = await session.children.letGoAt(stop);
   if (stop.reason !== 'vfork') {
     await runFor(session, longestMs, step);

@@ -39,12 +39,13 @@ t.test('the child of a fork is let go once, and its parent goes on from its call
   session.close();
 });
 
-t.test('a child that was let go already is left alone', async (t) => {
-  const { stub, session } = await at('T05fork:p02.02;thread:p01.01;', [behind]);
+t.test('a child that was let go already is left alone, and a later one of its number is let go', async (t) => {
+  const { stub, session } = await at('T05fork:p02.02;thread:p01.01;', ['T05fork:p02.02;thread:p01.01;', behind]);
   await using _ = stub;
-  await session.children.letGo('p02.02');
+  const { state } = session;
+  if (state.kind === 'idle' && state.stop.kind === 'signal') await session.children.letGoAt(state.stop);
   await finishOwnCall(session);
-  t.equal(stub.packets.filter((packet) => packet === 'D;02').length, 1);
+  t.equal(stub.packets.filter((packet) => packet === 'D;02').length, 2);
   session.close();
 });
 

@@ -11,8 +11,8 @@ export class ForkedChildren {
   beforeGoing: ((child: string) => Promise<void>) | undefined;
   readonly #session: Session;
   readonly #logger: Logger;
-  /** The last one that was let go: its stop may be the present one still. */
-  #gone: string | undefined;
+  /** The stop whose child was let go: it may be the present one still. Another child may have the same number. */
+  #gone: SignalStop | undefined;
 
   constructor(session: Session, logger: Logger) {
     this.#session = session;
@@ -20,35 +20,22 @@ export class ForkedChildren {
   }
 
   /**
-   * Lets the child of a process that has just forked (`child` of a stop) run on by itself. The breakpoints that it
-   * has inherited are removed. The parent stays as it is.
+   * Lets the child of a process that has just forked run on by itself, if this is the stop of a fork. The breakpoints
+   * that it has inherited are removed. The parent stays as it is. The child of a vfork runs in its parent's memory
+   * until `vforkdone`, so the parent's trap instructions must be removed, too.
+   * @returns those that were removed in the parent
    */
-  async letGo(child: string): Promise<void> {
-    if (child === this.#gone) return;
-    await this.beforeGoing?.(child);
-    await this.#detach(child);
-  }
-
-  /**
-   * Like {@link letGo}, for a vfork. The child runs in its parent's memory until `vforkdone`, so the parent's trap
-   * instructions must be removed, too.
-   * @returns the removed breakpoints
-   */
-  async letVforkGo(child: string): Promise<readonly Breakpoint[]> {
-    if (child === this.#gone) return [];
-    const written = this.#session.breakpoints.filter(({ type }) => type === 0);
+  async letGoAt(stop: SignalStop): Promise<readonly Breakpoint[]> {
+    const { reason, child } = stop;
+    if (child === undefined || !(reason === 'fork' || reason === 'vfork') || stop === this.#gone) return [];
+    const written = reason === 'vfork' ? this.#session.breakpoints.filter(({ type }) => type === 0) : [];
     const batch = this.#session.batch();
     for (const breakpoint of written) batch.removeBreakpoint(breakpoint);
     await batch.send();
+    if (reason === 'fork') await this.beforeGoing?.(child);
     await this.#detach(child);
+    this.#gone = stop;
     return written;
-  }
-
-  /** The same for the child of a stop, if it is the stop of a fork. */
-  async letGoAt({ reason, child }: SignalStop): Promise<readonly Breakpoint[]> {
-    if (child !== undefined && reason === 'vfork') return this.letVforkGo(child);
-    if (child !== undefined && reason === 'fork') await this.letGo(child);
-    return [];
   }
 
   async #detach(child: string): Promise<void> {
@@ -61,7 +48,6 @@ export class ForkedChildren {
     const last = this.#session.batch();
     const answer = last[raw](packets.detach(pidOf(child)));
     await last.send();
-    this.#gone = child;
     if (answer.value !== 'OK')
       this.#logger.warn({ child, answer: answer.value }, 'the child of a fork could not be let go');
   }
