@@ -1,11 +1,12 @@
 // An interrupt that is pending when a session ends, and gone when the target runs again: the session ends all the same.
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { connect } from '../../src/rsp/index.js';
-import { compileReleased, gdbserver } from '../support/native.js';
+import { compileC, compileReleased, gdbserver } from '../support/native.js';
 
 function statusOf(pid: number, name: string): string | undefined {
+  if (!existsSync(`/proc/${pid}/status`)) return undefined;
   return new RegExp(`^${name}:\\s*(.*)$`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];
 }
 
@@ -29,4 +30,22 @@ t.test('a SIGSTOP that is taken back in the last moment: the target is let go', 
   while (statusOf(server.pid, 'TracerPid') !== '0') await sleep(5);
   t.match(statusOf(server.pid, 'State'), /^[RS]/);
   process.kill(server.pid, 'SIGKILL');
+});
+
+t.test("a program's own SIGINT that has stopped it reaches it when it is left", async (t) => {
+  const source = `
+#include <signal.h>
+#include <unistd.h>
+static void on(int signal) { write(1, "caught\\n", 7); _exit(5); }
+int main(void) { signal(SIGINT, on); for (;;) pause(); }`;
+  const server = await gdbserver(t, compileC(t, source));
+  const session = await connect(server.address);
+  const stop = session.resume();
+  while (!statusOf(server.pid, 'SigCgt')?.endsWith('2')) await sleep(5);
+  process.kill(server.pid, 'SIGINT');
+  t.match(await stop, { signal: 2 });
+  await session.detach();
+  while ((statusOf(server.pid, 'TracerPid') ?? '0') !== '0') await sleep(5);
+  if (existsSync(`/proc/${server.pid}`)) process.kill(server.pid, 'SIGUSR1');
+  t.match(await server.ended, { stdout: /caught/ });
 });

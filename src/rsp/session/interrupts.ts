@@ -22,8 +22,8 @@ export class Interrupts {
   #wasSignal = false;
   /** Interrupts by which no stop has come yet: the stub may still have a signal for the target. */
   #owed = 0;
-  /** When the target stopped, an interrupt of ours was owed. */
-  broughtStop = false;
+  /** When the target stopped, an interrupt of ours was owed; undefined while it has not run. */
+  broughtStop: boolean | undefined;
   /** Interrupts were sent. Each may be a signal that is still pending, even after a stop by another one. */
   wereSent = false;
   /** The number of SIGSTOP; undefined for a machine, which has none. */

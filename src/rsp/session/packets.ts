@@ -13,8 +13,8 @@ const passedSignals = Array.from({ length: 78 }, (_, index) => index + 1).filter
   (n) => ![2, 5, 17, 18, 21, 22].includes(n),
 );
 
-/** Signals that reach a program when it is left: all but SIGINT, SIGTRAP and SIGSTOP, by which servers stop it. */
-const programSignals = Array.from({ length: 78 }, (_, index) => index + 1).filter((n) => ![2, 5, 17].includes(n));
+/** Signals that reach a program when it is left: all but SIGTRAP and SIGSTOP, by which servers stop it, as by SIGINT. */
+const programSignals = Array.from({ length: 78 }, (_, index) => index + 1).filter((n) => ![5, 17].includes(n));
 
 /**
  * Every packet that this client sends, by capability (GDB manual, "Remote Protocol"; QEMU's own: docs/system/gdb.rst).
@@ -85,7 +85,9 @@ export const packets = {
         ? 'QCatchSyscalls:0'
         : `QCatchSyscalls:1;${numbers.map((number) => number.toString(16)).join(';')}`,
   processInfo: 'qProcessInfo',
-  programSignals: `QProgramSignals:${programSignals.map((signal) => signal.toString(16)).join(';')}`,
+  /** `own`: a SIGINT was none of the server's. */
+  programSignals: (own: boolean) =>
+    `QProgramSignals:${programSignals.flatMap((signal) => (own || signal !== 2 ? signal.toString(16) : [])).join(';')}`,
   passSignals: `QPassSignals:${passedSignals.map((signal) => signal.toString(16)).join(';')}`,
 
   sectionOffsets: 'qOffsets',

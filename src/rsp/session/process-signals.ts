@@ -18,6 +18,7 @@ import {
 
 /** How many stops may come before a pending SIGINT: breakpoints that other threads had hit, signals. */
 const STOPS_BEFORE_INTERRUPT = 1000;
+const SIGINT = 2;
 /** After so long a pending signal that has not stopped the target is gone. */
 const GONE_MS = 300;
 /** How long threads run to take their signals. */
@@ -82,20 +83,22 @@ export class ProcessSignals {
   /**
    * A process is interrupted by a signal. If a breakpoint was hit in the same moment, that is still pending and would
    * end or stop the program after the detach. So the target runs, without breakpoints, until the signal has come. That
-   * of the last stop is not the program's either.
+   * of the last stop is not the program's either, unless nobody has interrupted it.
    */
   async takeInterruptBack(): Promise<void> {
     const { state, features } = this.#session;
-    const stopped =
-      state.kind === 'idle' && state.stop.kind === 'signal' && state.stop.signal === features.signals.stop;
-    if ((this.#control.interrupts.wereSent || stopped) && features.supported.get('QProgramSignals') === '+')
-      await this.#ask(packets.programSignals);
+    const { signal: last, reason } = state.kind === 'idle' && state.stop.kind === 'signal' ? state.stop : {};
+    const { wereSent, broughtStop } = this.#control.interrupts;
+    let isOwn = last === SIGINT && reason === undefined && broughtStop === false;
+    const isWanted = wereSent || last === features.signals.stop || isOwn;
+    if (isWanted && features.supported.get('QProgramSignals') === '+') await this.#ask(packets.programSignals(isOwn));
     for (let stops = 0; stops < STOPS_BEFORE_INTERRUPT; stops++) {
       const { state } = this.#session;
       if (state.kind !== 'idle' || state.stop.kind !== 'signal' || !(await this.#isInterruptPending())) return;
       await this.#session.children.letGoAt(state.stop);
       // A signal that came instead is the program's.
-      const signal = programSignal(state.stop);
+      const signal = isOwn ? SIGINT : programSignal(state.stop);
+      isOwn = false;
       // Nothing stops the target if the signal has gone since: gdbserver keeps a SIGSTOP of its own to itself.
       const timer = setTimeout(() => void this.#session.interrupt().catch(() => {}), GONE_MS);
       await this.#session.resume({ kind: 'continue', signal }).finally(() => clearTimeout(timer));

@@ -139,7 +139,7 @@ export class Session implements AsyncDisposable {
 
   /** An interrupt of ours may have made the last stop. */
   get wasInterrupted(): boolean {
-    return this.#control.interrupts.broughtStop;
+    return this.#control.interrupts.broughtStop === true;
   }
 
   /**
