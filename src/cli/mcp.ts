@@ -82,15 +82,17 @@ class Server {
     try {
       words = wordsOf(name, (given ?? {}) as Readonly<Record<string, unknown>>);
     } catch (error) {
-      send({ id, result: resultOf(messageOf(error), '', true) });
+      send({ id, result: resultOf({ stdout: messageOf(error), stderr: '', cut: 0 }, true) });
       return;
     }
     const main = fileURLToPath(new URL('./main.js', import.meta.url));
     const child = spawn(process.execPath, [main, ...words], { stdio: ['ignore', 'pipe', 'pipe'] });
-    const texts = { stdout: '', stderr: '' };
+    const texts = { stdout: '', stderr: '', cut: 0 };
     for (const stream of ['stdout', 'stderr'] as const)
       child[stream].setEncoding('utf8').on('data', (text: string) => {
-        texts[stream] += text;
+        const kept = text.slice(0, MOST_TEXT - texts[stream].length);
+        texts[stream] += kept;
+        texts.cut += text.length - kept.length;
       });
     const ended = new Promise<void>((resolve) => {
       child.once('error', (error) => {
@@ -103,18 +105,16 @@ class Server {
       const { exitCode, signalCode } = child;
       if (signalCode !== null) texts.stderr += `${name} was ended by ${signalCode}\n`;
       // Null: it was ended so, or never began.
-      send({ id, result: resultOf(texts.stdout, texts.stderr, exitCode === null || exitCode === 1 || exitCode === 2) });
+      send({ id, result: resultOf(texts, exitCode === null || exitCode === 1 || exitCode === 2) });
     });
     this.#running.set(id, { child, ended });
   }
 }
 
-/** What a command prints, and what else it says. */
-function resultOf(stdout: string, stderr: string, isError: boolean): object {
-  const cut = stdout.length - MOST_TEXT;
-  const notes =
-    cut > 0 ? `${stderr}${cut} of ${stdout.length} characters are left out: ask for less, by top or filter` : stderr;
-  const texts = [stdout.slice(0, MOST_TEXT), notes].filter((text) => text !== '');
+/** What a command prints, and what else it says; of both so many characters are cut. */
+function resultOf({ stdout, stderr, cut }: { stdout: string; stderr: string; cut: number }, isError: boolean): object {
+  const notes = cut > 0 ? `${stderr}${cut} characters more are left out: ask for less, by top or filter` : stderr;
+  const texts = [stdout, notes].filter((text) => text !== '');
   return { content: texts.map((text) => ({ type: 'text', text })), isError };
 }
 

@@ -1,7 +1,7 @@
 // `rsptrace mcp` as the client of the protocol's own SDK uses it (scripts/test installs that), and by itself.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -50,6 +50,15 @@ t.test('looks', async (t) => {
   const reported = await asked.callTool({ name: 'report', arguments: { trace, by: 'await' } });
   const { stdout } = await rsptrace('report', '--json', '--by', 'await', trace).ended;
   t.equal(reported.content[0]?.text, stdout, 'what the command prints');
+  const large = join(scratchFolder(t), 'large.json');
+  const traceEvents = Array.from({ length: 90 }, (_, i) => ({
+    ...{ ph: 'X', name: `${i}${'a'.repeat(5000)}`, ts: i, dur: 1, pid: 1, tid: 1 },
+  }));
+  writeFileSync(large, JSON.stringify({ traceEvents }));
+  const { content } = await asked.callTool({ name: 'report', arguments: { trace: large } });
+  const whole = (await rsptrace('report', '--json', large).ended).stdout;
+  t.equal(content[0]?.text, whole.slice(0, 400_000));
+  t.match(content[1]?.text, `${whole.length - 400_000} characters more are left out`);
   const { socket } = frozenGuest(t, 'rv-o2');
   const stacks = await asked.callTool({ name: 'bt', arguments: { remote: socket, program: elfPath('rv-o2') } });
   t.match(JSON.parse(stacks.content[0]?.text ?? ''), { version: 1, harts: [{ id: 'p01.01' }] });
