@@ -43,8 +43,9 @@ export function among<const T extends string>(...all: readonly T[]): Read<T> {
   return checked((value) => all.some((one) => one === value));
 }
 
-export const number = checked<number>(Number.isFinite);
-export const positive = checked<number>((value) => Number.isFinite(value) && (value as number) > 0);
+/** No larger than 64 bits count, and a scale than 32: what is multiplied stays finite. */
+export const number = checked<number>((value) => typeof value === 'number' && Math.abs(value) <= 2 ** 64);
+export const positive = checked<number>((value) => typeof value === 'number' && value > 0 && value <= 2 ** 32);
 export const whole = checked<number>((value) => Number.isSafeInteger(value) && (value as number) >= 0);
 export const text = checked<string>((value) => typeof value === 'string');
 export const flag = checked<boolean>((value) => typeof value === 'boolean');

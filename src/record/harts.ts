@@ -21,7 +21,10 @@ export class HartNumbers {
     return [...this.#infos];
   }
 
-  /** By the stub's names, in the order of their numbers. */
+  get count(): number {
+    return this.#infos.length;
+  }
+
   known(): readonly { readonly id: string; readonly name: string }[] {
     return [...this.#numbers].map(([id, number]) => ({ id, name: this.#infos[number]?.name ?? '' }));
   }
@@ -90,7 +93,6 @@ export class HartWords {
     this.#hints = new Map(hints);
   }
 
-  /** The target begins anew: words may belong to other harts. */
   forget(): void {
     this.#known.clear();
     this.#hints.clear();

@@ -112,7 +112,7 @@ export class KeptRecords {
       inputs?.entry(offset, entry);
       if (entry.type === 'begin') throw damaged(this.#path, 'it begins twice');
       if (entry.type === 'end') return { end: entry };
-      if (!recovery.entry(entry)) throw mismatch('the probes are not those that were recorded');
+      if (!recovery.entry(entry)) throw mismatch('the probes or harts are not those that were recorded');
       if (entry.type === 'installed') this.#reader.slot = 2 ** entry.slotShift;
     }
   }

@@ -45,7 +45,6 @@ export type LogEntry =
   | { readonly type: 'gap'; readonly from: number; readonly to: number; readonly why?: string | undefined }
   /** The target stood at a place of ours. */
   | { readonly type: 'stood'; readonly time: number }
-  /** A line that the guest printed. */
   | { readonly type: 'console'; readonly text: string }
   /** Calls still open are lost. */
   | { readonly type: 'finished' }
@@ -79,7 +78,6 @@ export interface BeginEntry {
   /** How far the program was loaded from its own addresses. */
   readonly loadBias: string;
   readonly harts: readonly KnownHart[];
-  /** Accesses of watched places are not among the records. */
   readonly watches: boolean;
 }
 

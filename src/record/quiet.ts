@@ -38,7 +38,6 @@ export interface QuietHart {
 /** A time without an event. */
 export interface Quiet {
   readonly ms: number;
-  /** Stops and records before it. */
   readonly hits: number;
   readonly codeAbsent: boolean;
   /** Stops in it that led to no event, because other code came to the places of probes. */

@@ -43,7 +43,7 @@ export class Recovery {
     this.#tracers.sink.flush();
   }
 
-  /** Does what an entry says; false if it says that these are other probes than the program's. */
+  /** Does what an entry says; false if it says that these are other probes than the program's, or another target's harts. */
   entry(entry: LogEntry): boolean {
     const { calls, output, counting } = this.#tracers;
     switch (entry.type) {
@@ -51,7 +51,9 @@ export class Recovery {
         this.#harts.number(entry.id);
         break;
       case 'words':
-        this.#words.hints = new Map(entry.words.map(([word, hart]) => [BigInt(word), hart]));
+        this.#words.hints = new Map(
+          entry.words.filter(([, hart]) => hart < this.#harts.count).map(([word, hart]) => [BigInt(word), hart]),
+        );
         break;
       case 'installed':
         return this.#installed(entry);
@@ -59,6 +61,8 @@ export class Recovery {
         this.#scale(entry);
         break;
       case 'stop':
+        // Calls are kept by hart.
+        if (entry.hart >= this.#harts.count) return false;
         this.#stop(entry);
         break;
       case 'stood':

@@ -209,7 +209,7 @@ async function verifyOthers(session: Session, { others }: Program, wanted: Engin
 async function listedHarts(session: Session, process: boolean, logger: Logger) {
   const known = (await session.harts()).map((hart) => ({ id: hart.id, name: hartName(hart, process) }));
   const harts = new HartNumbers(known, process);
-  const count = harts.all().length;
+  const { count } = harts;
   const unseen = await unseenHarts(session, count);
   if (unseen > 0) logger.warn({ unseen }, unseenText(unseen, count));
   return { harts, count, unseen };

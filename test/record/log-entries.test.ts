@@ -24,6 +24,8 @@ t.test('an entry with a member of another type is not known', async (t) => {
     { ...end, recording: { ...recording, leftOut: 'x' } },
     { ...end, recording: { ...recording, events: undefined } },
     { type: 'clock', ticks: 0, nanos: 0, nanosPerTick: 0 },
+    { type: 'clock', ticks: 0, nanos: 0, nanosPerTick: 1e300 },
+    { type: 'stood', time: 1e300 },
     { type: 'words', words: [['0x1']] },
     { type: 'toString' },
     [],
