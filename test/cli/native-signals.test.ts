@@ -4,7 +4,6 @@ import { constants } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
-import type { Recording } from '../support/recording.js';
 
 const folder = scratchFolder(t);
 const output = ['-o', join(folder, 'out.pftrace'), '--force'];
@@ -71,7 +70,9 @@ for (const engine of ['stop', 'auto']) {
     const { status, stdout, stderr } = await rsptrace(...words).ended;
     t.equal(status, 0, stderr);
     t.equal(readFileSync(traced, 'utf8'), untraced);
-    const { functions } = JSON.parse(stdout) as Recording;
+    const { functions } = JSON.parse(stdout) as {
+      functions: { function: string; calls: number; at_least: boolean }[];
+    };
     const jobs = Number(/jobs (\d+)/.exec(untraced)?.[1]);
     // On a busy host the engine may switch off what stops, and says so.
     t.strictSame(
