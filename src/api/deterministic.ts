@@ -35,8 +35,7 @@ export function deterministicCommand(command: readonly string[]): DeterministicC
     options.map(({ name }) => name),
     [...values('accel'), ...values('machine'), ...values('M')],
   );
-  const added: string[] = [];
-  const notes: string[] = [];
+  const [added, notes]: [string[], string[]] = [[], []];
   const icount = values('icount').at(-1);
   if (icount === undefined) added.push('-icount', 'shift=0,sleep=off');
   else notes.push(...icountNotes(icount));
@@ -50,7 +49,9 @@ export function deterministicCommand(command: readonly string[]): DeterministicC
   }
   if (values('seed').length === 0) added.push('-seed', '1');
   added.push(...pulse);
-  return { command: [program, ...args, ...added], added, notes: [...notes, ...hostNotes(options, values)] };
+  // QEMU would join what it is given of harts: sockets and cores that do not make one.
+  const kept = args.filter((_, i) => !args.slice(Math.max(0, i - 1), i + 1).some((word) => /^--?smp$/.test(word)));
+  return { command: [program, ...kept, ...added], added, notes: [...notes, ...hostNotes(options, values)] };
 }
 
 function icountNotes(icount: string): string[] {

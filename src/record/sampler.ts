@@ -12,7 +12,6 @@ import type { Verified } from './verify.js';
 
 /** A period is between these parts of the one that was asked for, so that it is in step with nothing in the target. */
 const [least, most] = [0.5, 1.5];
-/** The most frames of a stack. */
 const depth = 127;
 
 /** What the target's present program is walked with. */
