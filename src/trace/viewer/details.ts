@@ -8,10 +8,13 @@ function timeOf(nanos: number): string {
   return nanos < 1000 ? `${digits} ns` : `${digits} ns (${timeText(nanos)})`;
 }
 
-/** What a selection says. `cause`: the wake of a poll, or the poll of a wake. */
+/** What a selection says; -1: there is none. `cause`: the wake of a poll, or the poll of a wake. */
 export function showDetails(trace: Trace, slice: number, cause: string | undefined): void {
   const what = trace.whats[trace.what[slice] as number];
-  if (what === undefined) return;
+  if (what === undefined) {
+    byId('details').replaceChildren(el('p', {}, 'Nothing is selected: click a slice, or press . in the timeline'));
+    return;
+  }
   const { kind, name, instance, file, line } = what;
   const pairs: (readonly [string, string])[] = [];
   const add = (title: string, value: string | undefined): void => {

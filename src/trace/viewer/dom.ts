@@ -7,12 +7,10 @@ export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
   return found as T;
 }
 
-type Attributes = Readonly<Record<string, string>>;
-
 /** A new element. Texts are never HTML. */
 export function el<K extends keyof HTMLElementTagNameMap>(
   name: K,
-  attributes: Attributes = {},
+  attributes: Readonly<Record<string, string>> = {},
   ...children: readonly (Node | string)[]
 ): HTMLElementTagNameMap[K] {
   const made = document.createElement(name);
@@ -78,7 +76,7 @@ export class Surface {
 
 const FONT = '11px ui-monospace, "DejaVu Sans Mono", monospace';
 /** Pixels of a character. */
-const CHARACTER = 6.65;
+export const CHARACTER = 6.65;
 
 /** As much of a name as there is room for. */
 export function fitting(name: string, pixels: number): string {

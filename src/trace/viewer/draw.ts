@@ -1,10 +1,12 @@
 import { timeText } from '../events/text-table.js';
-import { colorOf, fitting, type Surface, type Theme } from './dom.js';
+import { CHARACTER, colorOf, fitting, type Surface, theme } from './dom.js';
 import { AXIS, type Layout, NAMES, ROW, type ShownLane } from './layout.js';
-import { firstFrom, firstWhere, isSlice, type Row, type Trace } from './trace.js';
+import { firstFrom, firstWhere, indexIn, isSlice, type Row, type Trace } from './trace.js';
 
 /** Pixels in which narrower slices are drawn together, as dark as the time in them. */
 const BUCKET = 2;
+/** Between two times. */
+const TICK = 110;
 const LEVELS = 5;
 /** More arrows say nothing. */
 const MOST_FLOWS = 150;
@@ -32,17 +34,14 @@ export class Drawing {
   readonly #layout: Layout;
   readonly #surface: Surface;
   readonly #colors: string[] = [];
-  readonly #isText: boolean[];
-  readonly #theme: Theme;
+  readonly #theme = theme();
   #picked: Picked = { slice: -1, row: undefined, matches: undefined, flow: undefined };
 
-  constructor(trace: Trace, layout: Layout, surface: Surface, theme: Theme) {
+  constructor(trace: Trace, layout: Layout, surface: Surface) {
     this.#trace = trace;
     this.#layout = layout;
     this.#surface = surface;
-    this.#theme = theme;
-    for (const { kind, name } of trace.whats) this.#colors.push(colorOf(kind, name, theme.isDark));
-    this.#isText = trace.whats.map(({ kind }) => kind === 'console');
+    for (const { kind, name } of trace.whats) this.#colors.push(colorOf(kind, name, this.#theme.isDark));
   }
 
   /** `flows`: in the order of their wakes. */
@@ -73,7 +72,20 @@ export class Drawing {
       if (y < AXIS - ROW || y > this.#surface.height) continue;
       if (row.depth < 0) this.#marks(row, y);
       else this.#slices(row, y);
+      if (indexIn(row, this.#trace.start, this.#picked.slice) >= 0) this.#pick(y);
     }
+  }
+
+  /** Around the selection, which may be too narrow to be drawn itself. */
+  #pick(y: number): void {
+    const { pen, width } = this.#surface;
+    const { start, end } = this.#trace;
+    const { slice } = this.#picked;
+    const left = Math.max(this.#layout.x(start[slice] as number), NAMES - 2);
+    const right = Math.min(this.#layout.x(end[slice] as number), width + 2);
+    pen.strokeStyle = this.#theme.pick;
+    pen.lineWidth = 2;
+    if (right >= left) pen.strokeRect(left, y, right - left, ROW - 2);
   }
 
   /** Of the row: the first slice that ends in the window. */
@@ -135,7 +147,7 @@ export class Drawing {
 
   #slice(id: number, x: number, wide: number, y: number): void {
     const { pen, width } = this.#surface;
-    const [theme, picked] = [this.#theme, this.#picked];
+    const theme = this.#theme;
     const left = Math.max(x, NAMES - 2);
     const right = Math.min(x + wide, width + 2);
     const shown = Math.max(1, right - left - (wide > 4 ? 1 : 0));
@@ -151,10 +163,6 @@ export class Drawing {
       pen.fillStyle = theme.ink;
       if (text !== '') pen.fillText(text, left + 3, y + (ROW - 1) / 2);
     }
-    if (id !== picked.slice) return;
-    pen.strokeStyle = theme.pick;
-    pen.lineWidth = 2;
-    pen.strokeRect(left, y, shown, ROW - 2);
   }
 
   #marks(row: Row, y: number): void {
@@ -183,8 +191,10 @@ export class Drawing {
       i = firstFrom(row, start, at + 2 * perPixel, i + 1);
       const next = row.ids[i];
       const room = (next === undefined ? this.#surface.width : this.#layout.x(start[next] as number)) - x;
-      if (!this.#isText[what[id] as number] || room < 30 || x < free) continue;
-      const text = (details[detail[id] as number] ?? '').replace(/^line\t/, '').slice(0, Math.floor((room - 8) / 6.65));
+      if (kind !== 'console' || room < 30 || x < free) continue;
+      const text = (details[detail[id] as number] ?? '')
+        .replace(/^line\t/, '')
+        .slice(0, Math.floor((room - 8) / CHARACTER));
       pen.fillStyle = theme.soft;
       pen.fillText(text, x + 4, y + 6);
       free = x + room;
@@ -244,7 +254,7 @@ export class Drawing {
     const [, number = '', name = lane.name] = /^(\d+: )(.*)$/s.exec(lane.name) ?? [];
     const short = lane.kind === 'task' ? name.replace(/ @0x[\da-f]+(?= \(|$).*$/, '') : name;
     const left = lane.process > 0 && lane.kind !== 'process' ? 28 : 18;
-    pen.fillText(number + fitting(short, NAMES - 8 - left - number.length * 6.65), left, y + ROW / 2);
+    pen.fillText(number + fitting(short, NAMES - 8 - left - number.length * CHARACTER), left, y + ROW / 2);
   }
 
   #axis(): void {
@@ -258,7 +268,8 @@ export class Drawing {
     pen.fillStyle = theme.soft;
     const { from, to, perPixel } = this.#layout;
     pen.fillText(fitting(`${timeText(Math.round(to - from))} shown`, NAMES - 20), 18, AXIS / 2 - 1);
-    const step = stepOf(perPixel * 110);
+    const widest = tickText(to, stepOf(perPixel * TICK)).length * CHARACTER + 12;
+    const step = stepOf(perPixel * Math.max(TICK, widest));
     for (let at = Math.ceil(from / step) * step; at <= to; at += step) {
       const x = this.#layout.x(at);
       pen.fillStyle = theme.line;
@@ -287,7 +298,5 @@ function stepOf(least: number): number {
 /** A time in the unit of the steps around it. */
 function tickText(time: number, step: number): string {
   const [unit, name] = step >= 1e9 ? [1e9, 's'] : step >= 1e6 ? [1e6, 'ms'] : step >= 1e3 ? [1e3, 'us'] : [1, 'ns'];
-  return `${Math.round(time / (unit as number))
-    .toLocaleString('en')
-    .replaceAll(',', ' ')} ${name}`;
+  return `${(Math.round(time / (unit as number)) || 0).toLocaleString('en').replaceAll(',', ' ')} ${name}`;
 }

@@ -10,12 +10,14 @@ export interface Place {
   readonly instance?: string | undefined;
   /** The task's number in its table. */
   readonly task?: number | undefined;
+  /** How long it was; undefined: the longest. */
+  readonly length?: number | undefined;
   /** When it ended, or was. */
   readonly at?: number | undefined;
 }
 
-/** The longest slice of it; -1 if the timeline has none. */
-export function longestOf(trace: Trace, { kinds, name, instance, task, at }: Place): number {
+/** The longest slice of it, or the one nearest to its length; -1 if the timeline has none. */
+export function longestOf(trace: Trace, { kinds, name, instance, task, length, at }: Place): number {
   const { whats, what, start, end, lanes } = trace;
   const isOf = whats.map(
     (each) =>
@@ -25,12 +27,13 @@ export function longestOf(trace: Trace, { kinds, name, instance, task, at }: Pla
   );
   const lane = task ? lanes.findIndex((each) => each.kind === 'task' && each.name.startsWith(`${task}: `)) + 1 : 0;
   let best = -1;
-  let longest = -1;
+  let most = Number.NEGATIVE_INFINITY;
   for (let id = 0; id < what.length; id++) {
     if (!isOf[what[id] as number] || (lane > 0 && trace.task[id] !== lane)) continue;
     if (at !== undefined && end[id] !== at) continue;
-    const length = (end[id] as number) - (start[id] as number);
-    if (length > longest) [best, longest] = [id, length];
+    const took = (end[id] as number) - (start[id] as number);
+    const fits = length === undefined ? took : -Math.abs(took - length);
+    if (fits > most) [best, most] = [id, fits];
   }
   return best;
 }

@@ -6,15 +6,19 @@ const ROW = 18;
 /** Narrower frames are left out, in pixels. */
 const NARROWEST = 0.5;
 
+const view = byId('view');
+
 /** A flame graph: callers above what they call. A click zooms. */
 export class Flame {
-  readonly canvas = el('canvas', { tabindex: '0', role: 'application' });
+  readonly #canvas = el('canvas', { tabindex: '0', role: 'application' });
+  /** The canvas stays where it is while its view is scrolled: browsers show none of a hundred thousand pixels. */
+  readonly parts = [this.#canvas, el('div')] as const;
   readonly #stacks: HtmlStacks;
-  readonly #surface = new Surface(this.canvas);
+  readonly #surface = new Surface(this.#canvas);
   /** Nanoseconds inside each node, with what it called; and in those before it. */
   readonly #total: Float64Array;
   readonly #from: Float64Array;
-  readonly #depth: Uint16Array;
+  readonly #depth: Uint32Array;
   readonly #all: number;
   /** Nodes: the one that fills the width, and the one that is selected; -1: none. */
   #picked = { zoom: -1, node: -1 };
@@ -25,23 +29,24 @@ export class Flame {
     const { parent, self } = stacks;
     this.#total = Float64Array.from(self);
     this.#from = new Float64Array(self.length);
-    this.#depth = new Uint16Array(self.length);
+    this.#depth = new Uint32Array(self.length);
     for (let i = self.length - 1; i >= 0; i--) {
       const caller = parent[i] as number;
       if (caller >= 0) this.#total[caller] = (this.#total[caller] as number) + (this.#total[i] as number);
     }
     this.#all = this.#place();
     const deepest = this.#depth.reduce((most, depth) => Math.max(most, depth), 0);
-    this.canvas.style.height = `${(deepest + 2) * ROW + 8}px`;
-    this.canvas.setAttribute(
+    this.parts[1].style.height = `calc(${(deepest + 2) * ROW + 8}px - 100%)`;
+    this.#canvas.setAttribute(
       'aria-label',
       `${title}: ${timeText(this.#all)}, ${self.length} stacks. Arrows select, Enter zooms, Escape zooms out.`,
     );
-    this.canvas.addEventListener('click', ({ offsetX, offsetY }) => this.#pick(this.#at(offsetX, offsetY), true));
-    this.canvas.addEventListener('mousemove', ({ offsetX, offsetY }) => this.#hover(offsetX, offsetY));
-    this.canvas.addEventListener('mouseleave', () => byId('tip').setAttribute('hidden', ''));
-    this.canvas.addEventListener('keydown', (event) => this.#key(event));
-    new ResizeObserver(() => this.draw()).observe(this.canvas);
+    this.#canvas.addEventListener('click', ({ offsetX, offsetY }) => this.#pick(this.#at(offsetX, offsetY), true));
+    this.#canvas.addEventListener('mousemove', ({ offsetX, offsetY }) => this.#hover(offsetX, offsetY));
+    this.#canvas.addEventListener('mouseleave', () => byId('tip').setAttribute('hidden', ''));
+    this.#canvas.addEventListener('keydown', (event) => this.#key(event));
+    new ResizeObserver(() => this.draw()).observe(this.#canvas);
+    view.addEventListener('scroll', () => this.draw());
     onScheme(() => this.draw());
   }
 
@@ -82,22 +87,23 @@ export class Flame {
   }
 
   draw(): void {
-    if (this.canvas.clientWidth === 0) return;
+    if (this.#canvas.clientWidth === 0) return;
     const colors = theme();
     this.#surface.clear(colors.back);
     const { from, perPixel } = this.#window;
-    const { width } = this.#surface;
-    this.#frame({ left: 0, wide: width, y: 2, name: `all: ${timeText(this.#all)}`, color: colors.line });
+    const { width, height } = this.#surface;
+    this.#frame({ left: 0, wide: width, y: this.#top(0), name: `all: ${timeText(this.#all)}`, color: colors.line });
     for (let i = 0; i < this.#total.length; i++) {
+      const y = this.#top(this.#depth[i] as number);
+      if (y < -ROW || y > height) continue;
       const x = ((this.#from[i] as number) - from) / perPixel;
       const wide = (this.#total[i] as number) / perPixel;
       if (wide < NARROWEST || x > width || x + wide < 0) continue;
       const name = this.#nameOf(i);
       const isDim = this.#filter !== '' && !name.toLowerCase().includes(this.#filter);
-      const kind = this.#stacks.counts === 'waits' || name.startsWith('poll ') ? 'poll' : 'call';
+      const kind = this.#stacks.areWaits || name.startsWith('poll ') ? 'poll' : 'call';
       const color = isDim ? colors.line : colorOf(name.startsWith('[') ? 'wait' : kind, name, colors.isDark);
       const left = Math.max(0, x);
-      const y = 2 + (this.#depth[i] as number) * ROW;
       this.#frame({ left, wide: Math.min(x + wide, width) - left, y, name, color, isPicked: i === this.#picked.node });
     }
   }
@@ -114,9 +120,14 @@ export class Flame {
     if (isPicked) pen.strokeRect(left + 1, y + 1, Math.max(1, wide - 3), ROW - 3);
   }
 
+  /** Where frames of a depth are on the canvas. */
+  #top(depth: number): number {
+    return 2 + depth * ROW - view.scrollTop;
+  }
+
   #at(x: number, y: number): number {
     const { from, perPixel } = this.#window;
-    const depth = Math.floor((y - 2) / ROW);
+    const depth = Math.floor((y - this.#top(0)) / ROW);
     const time = from + x * perPixel;
     return this.#stacks.frame.findIndex((_, i) => {
       const start = this.#from[i] as number;
@@ -127,8 +138,7 @@ export class Flame {
   #hover(x: number, y: number): void {
     const i = this.#at(x, y);
     const text = i < 0 ? undefined : `${this.#nameOf(i)}  ${timeText(this.#total[i] as number)}`;
-    const { scrollTop } = this.canvas.parentElement as HTMLElement;
-    showTip(text, x, this.#surface.width, () => y - scrollTop + 16);
+    showTip(text, x, this.#surface.width, () => y + 16);
   }
 
   #nameOf(i: number): string {
@@ -138,21 +148,27 @@ export class Flame {
   /** -1: everything. */
   #pick(node: number, isZoomed: boolean): void {
     this.#picked = { node, zoom: isZoomed ? node : this.#picked.zoom };
+    const top = this.#top(this.#depth[node] ?? 0);
+    if (node >= 0) view.scrollTop += Math.min(0, top) + Math.max(0, top + ROW - this.#surface.height);
     this.draw();
-    if (node < 0) {
-      byId('details').replaceChildren();
-      return;
-    }
-    const { frames, frame, self, count, counts } = this.#stacks;
+    this.describe();
+  }
+
+  /** What the selection says. */
+  describe(): void {
+    const { node } = this.#picked;
+    const { frames, frame, self, calls, samples } = this.#stacks;
     const about = frames[frame[node] as number];
-    const time = this.#total[node] as number;
-    const list = listOf([
+    const time = this.#total[node] ?? 0;
+    const pairs = [
       ['time', `${timeText(time)}, ${((100 * time) / Math.max(1, this.#all)).toFixed(2)} % of all`],
-      ['self', timeText(self[node] as number)],
-      ...(counts === 'waits' ? [] : [[counts === 'calls' ? counts : 'samples here', String(count[node])] as const]),
-      ...(about?.file ? [['at', placeOf(about.file, about.line)] as const] : []),
-    ]);
-    byId('details').replaceChildren(el('h2', {}, this.#nameOf(node)), list);
+      ['self', timeText(self[node] ?? 0)],
+      ['calls', calls[node]],
+      ['samples here', samples[node]],
+      ['at', placeOf(about?.file, about?.line)],
+    ] as const;
+    const list = pairs.flatMap(([title, text]) => (text ? [[title, String(text)] as const] : []));
+    byId('details').replaceChildren(...(about ? [el('h2', {}, about.name), listOf(list)] : []));
   }
 
   #key(event: KeyboardEvent): void {

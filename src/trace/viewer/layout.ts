@@ -58,7 +58,7 @@ export class Layout {
     this.byNumber = byNumber;
     this.from = trace.first;
     this.to = trace.last;
-    this.arrange();
+    this.#arrange();
   }
 
   /** Nanoseconds of a pixel. */
@@ -74,7 +74,13 @@ export class Layout {
     return this.from + (x - NAMES) * this.perPixel;
   }
 
-  arrange(): void {
+  /** Folds a lane, or unfolds it. */
+  fold(lane: ShownLane): void {
+    lane.isFolded = !lane.isFolded;
+    this.#arrange();
+  }
+
+  #arrange(): void {
     let top = 0;
     for (const lane of this.lanes) {
       const deepest = lane.isFolded ? 0 : (lane.rows.at(-1)?.depth ?? 0);
@@ -83,6 +89,7 @@ export class Layout {
       top += lane.height + GAP;
     }
     this.#total = top;
+    this.scrollTo(this.scroll);
   }
 
   /** Lanes that are at least partly shown. */
@@ -157,6 +164,7 @@ export class Layout {
     }
     const lane = this.byNumber[row.lane];
     if (lane === undefined) return;
+    if (lane.isFolded && row.depth > 0) this.fold(lane);
     const top = this.rowTop(lane, row.depth);
     if (top < AXIS) this.scrollTo(this.scroll - (AXIS - top) - ROW);
     else if (top + ROW > this.height) this.scrollTo(this.scroll + top + 2 * ROW - this.height);

@@ -1,6 +1,6 @@
 // The script of an HTML report: takes the blocks of data out of the page, and shows them.
 import { byId, el, listOf } from './dom.js';
-import type { Place } from './find.js';
+import { longestOf, type Place } from './find.js';
 import { Flame } from './flame.js';
 import { type Shown, tablesOf } from './tables.js';
 import { Timeline } from './timeline.js';
@@ -28,13 +28,17 @@ class Views {
   #now = '';
   #filter = '';
 
-  constructor(timeline: Timeline, { tables }: Trace) {
+  constructor(timeline: Timeline, trace: Trace) {
     this.#timeline = timeline;
-    this.#views.set('Timeline', () => []);
+    const { tables } = trace;
+    this.#views.set('Timeline', () => {
+      timeline.describe();
+      return [];
+    });
     if (tables) {
       this.#flame('Flame graph', tables.calls);
       this.#flame('Await graph', tables.awaits);
-      const lead = (place: Place): void => this.#lead(place);
+      const lead = (place: Place): void => this.#lead(longestOf(trace, place));
       for (const [title, shown] of tablesOf(tables, lead)) this.#views.set(title, shown);
     } else {
       const cut = 'the end of this file is missing, and with it its tables and flame graphs: its recorder was killed';
@@ -58,13 +62,13 @@ class Views {
   }
 
   byNumber(number: number): void {
-    const title = [...this.#views.keys()][number];
-    if (title !== undefined) this.show(title);
+    this.show([...this.#views.keys()][number] ?? '');
   }
 
   show(title: string): void {
     const shown = this.#views.get(title);
     if (shown === undefined) return;
+    if (title !== this.#now) byId('view').scrollTop = 0;
     this.#now = title;
     for (const [name, tab] of this.#tabs) {
       tab.setAttribute('aria-selected', String(name === title));
@@ -90,9 +94,8 @@ class Views {
     if (this.#now !== 'Timeline') this.show(this.#now);
   }
 
-  /** To the longest slice of what a row is about. */
-  #lead(place: Place): void {
-    const slice = this.#timeline.longestOf(place);
+  /** To the slice that a row is about. */
+  #lead(slice: number): void {
     if (slice < 0) {
       byId('found').textContent = 'nothing of it is in the timeline';
       return;
@@ -100,7 +103,13 @@ class Views {
     this.show('Timeline');
     this.#timeline.drawNow();
     this.#timeline.showAround(slice);
-    byId('lanes').focus();
+    this.focus();
+  }
+
+  /** What takes the keys of what is shown. */
+  focus(): void {
+    const view = byId('view');
+    (this.#now === 'Timeline' ? byId('lanes') : (view.querySelector('canvas') ?? view)).focus();
   }
 
   #flame(title: string, stacks: ConstructorParameters<typeof Flame>[0]): void {
@@ -109,7 +118,8 @@ class Views {
     this.#views.set(title, (filter) => {
       flame ??= new Flame(stacks, title);
       flame.search(filter);
-      return [flame.canvas];
+      flame.describe();
+      return flame.parts;
     });
   }
 }
@@ -120,40 +130,44 @@ function listen(views: Views, timeline: Timeline): void {
   const help = byId<HTMLDialogElement>('keys');
   help.append(el('h2', {}, 'Keys of the timeline'), listOf(keys), el('p', {}, 'Escape closes this.'));
   byId('help').addEventListener('click', () => help.showModal());
+  const next = (step: 1 | -1): void => {
+    if (views.now === 'Timeline') timeline.next(step);
+  };
   input.addEventListener('input', () => views.search(input.value));
   byId('search').addEventListener('submit', (event) => {
     event.preventDefault();
-    if (views.now === 'Timeline') timeline.next(input.value, 1);
+    next(1);
   });
   addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
     if (event.target === input) {
-      if (event.key === 'Escape') byId('lanes').focus();
-      return;
-    }
-    if (event.key === '/') input.select();
+      if (event.key !== 'Escape') return;
+      views.focus();
+    } else if (event.key === '/') input.select();
     else if (event.key === '?') help.showModal();
-    else if (event.key === 'n') timeline.next(input.value, 1);
-    else if (event.key === 'N') timeline.next(input.value, -1);
-    else if (/^[1-9]$/.test(event.key)) views.byNumber(Number(event.key) - 1);
-    else return;
+    else if (event.key === 'n') next(1);
+    else if (event.key === 'N') next(-1);
+    else if (/^[1-9]$/.test(event.key)) {
+      views.byNumber(Number(event.key) - 1);
+      views.focus();
+    } else return;
     event.preventDefault();
   });
 }
 
 /** `#view=Tasks`, `#t=1000,2000&select=17`: what is shown, so that an address can say it. */
-function fragment(views: Views, timeline: Timeline, isEmpty: boolean): void {
+function fragment(views: Views, timeline: Timeline, { what }: Trace): void {
   const wanted = new URLSearchParams(location.hash.slice(1));
   const [from, to] = (wanted.get('t') ?? '').split(',').map(Number);
   if (from !== undefined && to !== undefined && to > from) timeline.layout.show(from, to);
   const slice = Number(wanted.get('select') ?? -1);
   views.show('Timeline');
   // A profile has nothing but samples.
-  if (isEmpty) views.show('Flame graph');
+  if (what.length === 0) views.show('Flame graph');
   views.show(wanted.get('view') ?? '');
   timeline.drawNow();
-  if (views.now === 'Timeline') byId('lanes').focus();
-  if (slice >= 0) timeline.select(slice);
+  views.focus();
+  if (slice in what) timeline.select(slice);
   let writing = 0;
   timeline.onChange = () => {
     clearTimeout(writing);
@@ -182,8 +196,7 @@ async function start(): Promise<void> {
   const timeline = new Timeline(trace);
   const views = new Views(timeline, trace);
   listen(views, timeline);
-  byId('details').append(el('p', {}, 'Nothing is selected: click a slice, or press . in the timeline'));
-  fragment(views, timeline, trace.what.length === 0);
+  fragment(views, timeline, trace);
   performance.mark('shown');
   document.documentElement.dataset.state = 'shown';
 }

@@ -1,6 +1,7 @@
+import type { LaneKind } from '../formats/html/columns.js';
 import { byId, Surface, theme } from './dom.js';
 import { type Layout, NAMES } from './layout.js';
-import { firstFrom, type Trace } from './trace.js';
+import { firstFrom, type Row, type Trace } from './trace.js';
 
 /** How busy harts are over the whole trace, and the window in it. */
 export class Minimap {
@@ -45,7 +46,6 @@ export class Minimap {
       if (share > 0) pen.fillRect(NAMES + x, height - 3 - share * (height - 6), 1, share * (height - 6));
     const at = (time: number): number => NAMES + ((time - first) / (last - first)) * (width - NAMES);
     const [left, right] = [Math.max(NAMES, at(this.#layout.from)), Math.min(width, at(this.#layout.to))];
-    pen.globalAlpha = 0.55;
     pen.fillStyle = colors.line;
     pen.fillRect(NAMES, 0, left - NAMES, height);
     pen.fillRect(right, 0, width - right, height);
@@ -58,9 +58,10 @@ export class Minimap {
   #measure(pixels: number): Float64Array {
     const shares = new Float64Array(Math.max(1, Math.floor(pixels)));
     const { rows, lanes, start, first, last } = this.#trace;
-    const outermost = rows.filter(({ lane, depth }) => depth === 0 && lanes[lane]?.kind !== 'machine');
-    const harts = outermost.filter(({ lane }) => lanes[lane]?.kind !== 'task');
-    const used = harts.length > 0 ? harts : outermost;
+    const of = (...kinds: (LaneKind | undefined)[]): Row[] =>
+      rows.filter(({ lane, depth }) => depth === 0 && kinds.includes(lanes[lane]?.kind));
+    const harts = of('hart', 'thread');
+    const used = harts.length > 0 ? harts : of('task');
     const step = (last - first) / shares.length;
     for (const row of used) {
       let i = 0;

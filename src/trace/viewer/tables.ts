@@ -27,15 +27,14 @@ const futures: readonly Column<SummaryRow>[] = [
   declared,
 ];
 
-const [wakes, , toPoll, longestToPoll] = wakeColumns;
 const tasks: readonly Column<TaskRow>[] = [
   { title: 'task', text: (row) => String(row.number), value: (row) => row.number },
   { title: 'future', text: (row) => row.future + (row.name === null ? '' : ` (${row.name})`) },
   { title: 'id', text: (row) => String(row.id ?? '-'), value: (row) => row.id },
   ...taskColumns,
-  ...[wakes, toPoll, longestToPoll && { ...longestToPoll, title: 'longest to poll' }].filter(
-    (each) => each !== undefined,
-  ),
+  ...wakeColumns
+    .filter(({ title }) => title !== 'self')
+    .map((column) => ({ ...column, title: column.title.replace('longest', 'longest to poll') })),
   { title: 'last await', text: (row) => awaitOf(row.await ?? {}) },
 ];
 
@@ -47,7 +46,7 @@ const functions: readonly Column<FunctionRow>[] = [
 
 const waits: readonly Column<HtmlWait>[] = [
   { title: 'task', text: (row) => row.task },
-  { title: 'awaits at', text: awaitOf },
+  { title: 'awaits at', text: ({ at }) => awaitOf(at ?? {}) },
   { title: 'woken by', text: (row) => row.wokenBy },
   { title: 'waits', text: (row) => String(row.waits), value: (row) => row.waits },
   { title: 'total', text: (row) => timeText(row.total), value: (row) => row.total },
@@ -83,7 +82,11 @@ export function tablesOf(all: HtmlTables, show: (place: Place) => void): Readonl
   const ofFuture = leading<SummaryRow>(({ instance }) => ({ kinds: ['poll'], instance }));
   const ofTask = leading<TaskRow>(({ number }) => ({ kinds: ['poll', 'wait'], task: number }));
   const ofFunction = leading<FunctionRow>(({ instance }) => ({ kinds: ['call'], instance }));
-  const ofWait = leading<HtmlWait>((row) => ({ kinds: ['wait'], name: awaitOf(row) || 'waiting' }));
+  const ofWait = leading<HtmlWait>((row) => ({
+    kinds: ['wait'],
+    name: awaitOf(row.at ?? {}) || 'waiting',
+    length: row.max,
+  }));
   const ofFinding = leading<HtmlTables['findings'][number]>(({ kind: name, task, times_ns: [at] }) => {
     return { kinds: ['finding'], name, task, at };
   });

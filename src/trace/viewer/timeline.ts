@@ -2,17 +2,14 @@ import { timeText } from '../events/text-table.js';
 import { showDetails } from './details.js';
 import { byId, onScheme, Surface, showTip, theme } from './dom.js';
 import { Drawing, type Flow, type Picked } from './draw.js';
-import { longestOf, matchesOf, type Place } from './find.js';
+import { matchesOf } from './find.js';
 import { Layout, NAMES } from './layout.js';
 import { Minimap } from './minimap.js';
 import { deeper } from './move.js';
-import { firstFrom, type Row, type Trace } from './trace.js';
+import { firstFrom, indexIn, type Row, type Trace } from './trace.js';
 
 /** Pixels next to a narrow slice that still mean it. */
 const NEAR = 3;
-
-/** What a key does; false for one that does nothing. */
-type Keys = Readonly<Record<string, () => void>>;
 
 /** The timeline with its window, its selection and its search. */
 export class Timeline {
@@ -30,7 +27,7 @@ export class Timeline {
   constructor(trace: Trace) {
     this.#trace = trace;
     this.layout = new Layout(trace);
-    this.#drawing = new Drawing(trace, this.layout, this.#surface, theme());
+    this.#drawing = new Drawing(trace, this.layout, this.#surface);
     this.#minimap = new Minimap(trace, this.layout, () => this.draw());
     this.#flows = flowsOf(trace);
     const { canvas } = this.#surface;
@@ -51,7 +48,7 @@ export class Timeline {
       this.draw();
     });
     onScheme(() => {
-      this.#drawing = new Drawing(trace, this.layout, this.#surface, theme());
+      this.#drawing = new Drawing(trace, this.layout, this.#surface);
       this.draw();
     });
   }
@@ -85,9 +82,14 @@ export class Timeline {
     const flow = this.#flows.find(({ wake, poll }) => wake === slice || poll === slice);
     this.#picked = { ...this.#picked, slice, row, flow };
     this.draw();
-    if (slice < 0) return;
     const { start, end } = this.#trace;
     if (row) this.layout.reveal(row, start[slice] as number, end[slice] as number);
+    this.describe();
+  }
+
+  /** What the selection says. */
+  describe(): void {
+    const { slice, flow } = this.#picked;
     showDetails(this.#trace, slice, flow && this.#causeText(flow, slice));
   }
 
@@ -100,11 +102,10 @@ export class Timeline {
   }
 
   /** Selects the next slice that matches, or the one before. */
-  next(text: string, step: 1 | -1): void {
-    if (text === '') return;
+  next(step: 1 | -1): void {
     const { start, what } = this.#trace;
-    const { slices } = matchesOf(this.#trace, text);
-    const now = this.selected;
+    const { slice: now, matches } = this.#picked;
+    if (matches === undefined) return;
     const from = now < 0 ? this.layout.from : (start[now] as number);
     let [best, other] = [-1, -1];
     const isAfter = (a: number, b: number): boolean => {
@@ -112,16 +113,12 @@ export class Timeline {
       return step * (change || (b < 0 ? 0 : a - b)) > 0;
     };
     for (let id = 0; id < what.length; id++) {
-      if (!slices(id)) continue;
+      if (!matches(id)) continue;
       if (other < 0 || isAfter(other, id)) other = id;
       const isBehind = now < 0 ? (start[id] as number) >= from : isAfter(id, now);
       if (isBehind && (best < 0 || isAfter(best, id))) best = id;
     }
     this.select(best < 0 ? other : best);
-  }
-
-  longestOf(place: Place): number {
-    return longestOf(this.#trace, place);
   }
 
   /** Selects it, and shows as much time before and behind it. */
@@ -144,7 +141,7 @@ export class Timeline {
     return this.#trace.rows.find((row) => indexIn(row, this.#trace.start, slice) >= 0);
   }
 
-  #keys(): Keys {
+  #keys(): Readonly<Record<string, () => void>> {
     const { layout } = this;
     const half = (layout.width + NAMES) / 2;
     const step = layout.width / 8;
@@ -167,10 +164,7 @@ export class Timeline {
       k: () => this.#deeper(-1),
       j: () => this.#deeper(1),
       w: () => this.#otherEnd(),
-      Escape: () => {
-        this.select(-1);
-        byId('details').replaceChildren();
-      },
+      Escape: () => this.select(-1),
     };
   }
 
@@ -262,9 +256,7 @@ export class Timeline {
       return;
     }
     const lane = this.layout.laneAt(y);
-    if (lane === undefined) return;
-    lane.isFolded = !lane.isFolded;
-    this.layout.arrange();
+    if (lane) this.layout.fold(lane);
     this.draw();
   }
 
@@ -304,18 +296,6 @@ export class Timeline {
     const time = nanos > 0 && isOpen[slice] === 0 ? `  ${timeText(nanos)}` : '';
     return `${name}${time}${more === '' ? '' : `  ${more}`}`;
   }
-}
-
-/** Where in a row a slice is; -1 if it is not in it. */
-function indexIn(row: Row, start: Float64Array, slice: number): number {
-  const time = start[slice] as number;
-  const { ids } = row;
-  let at = firstFrom(row, start, time);
-  while (at < ids.length && (start[ids[at] as number] as number) === time) {
-    if (ids[at] === slice) return at;
-    at++;
-  }
-  return -1;
 }
 
 /** In the order of their polls. */

@@ -142,6 +142,18 @@ export function firstFrom(row: Row, start: Float64Array, time: number, from = 0)
   return firstWhere(row.ids.length, (i) => (start[row.ids[i] as number] as number) >= time, from);
 }
 
+/** Where in a row a slice is; -1 if it is not in it. */
+export function indexIn(row: Row, start: Float64Array, slice: number): number {
+  const time = start[slice] as number;
+  const { ids } = row;
+  let at = firstFrom(row, start, time);
+  while (at < ids.length && (start[ids[at] as number] as number) === time) {
+    if (ids[at] === slice) return at;
+    at++;
+  }
+  return -1;
+}
+
 /** The first number below `count` of which something holds, as it does of all behind it; `count` if there is none. */
 export function firstWhere(count: number, holds: (i: number) => boolean, from = 0): number {
   let [low, high] = [from, count];

@@ -109,6 +109,8 @@ t.test('a row of a table leads to the longest slice of it', (t) => {
         const isOf = (slice: number): boolean => kindOf(slice)?.kind === 'poll' && kindOf(slice)?.instance === instance;
         assert.equal(lengthOf(longestOf(trace, { kinds: ['poll'], instance })), longest(isOf));
       }
+      for (const { max } of tables?.waits ?? [])
+        assert.equal(lengthOf(longestOf(trace, { kinds: ['wait'], length: max })), max);
       for (const { number } of tables?.tasks ?? []) {
         const found = longestOf(trace, { kinds: ['poll', 'wait'], task: number });
         if (found >= 0) assert.ok(lanes[Number(task[found]) - 1]?.name.startsWith(`${number}: `));
@@ -247,15 +249,69 @@ t.test('a report that is cut off shows what is whole, and says that its end is m
   t.same(page.errors, []);
 });
 
-t.test('what is no script of the page is refused by it', async (t) => {
-  write('policy.html', oneTask);
-  await using page = await openPage(join(folder, 'policy.html'));
-  await page.until(isShown);
-  const added =
-    "const s = document.createElement('script'); s.textContent = 'globalThis.bad = 1'; document.body.append(s); typeof bad";
-  t.equal(await page.value(added), 'undefined');
-  t.match(page.errors.join(), /Content Security Policy/);
-});
+/** The third day: a recursion whose innermost call takes a second, and behind it a call of a nanosecond. */
+function recursion(depth: number): TraceEvent[] {
+  const [deep, needle] = [fn(1, 'deep'), fn(2, 'needle')];
+  const day = 3 * 86_400e9;
+  const calls = Array.from({ length: depth }, (_, level) => ({ hart: 0, depth: level, function: deep }));
+  const began = (level: number) => nanos(day + 10 * level);
+  const last = day + 1e9 + 20 * depth;
+  const at = { hart: 0, depth: 0, function: needle } as const;
+  return linked([
+    ...calls.map((call, level): TraceEvent => ({ type: 'call-begin', time: began(level), ...call, arguments: [] })),
+    ...calls.toReversed().map((call, i): TraceEvent => {
+      return { type: 'call-end', time: nanos(last - 10 * depth + 10 * i), ...call, began: began(call.depth) };
+    }),
+    { type: 'call-begin', time: nanos(last + 1e9), ...at, arguments: [] },
+    { type: 'call-end', time: nanos(last + 1e9 + 1), ...at, began: nanos(last + 1e9) },
+  ]);
+}
+
+t.test(
+  'a deep recursion is drawn, a search is kept, what is selected is seen however narrow; no other script runs',
+  async (t) => {
+    const depth = 5000;
+    write('deep.html', recursion(depth));
+    await using page = await openPage(join(folder, 'deep.html'), { fragment: '#view=Flame%20graph' });
+    await page.until(isShown);
+    const pixel = async (canvas: string, x: number, y: number): Promise<number[]> => {
+      await page.value('new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))');
+      const data = `document.querySelector('${canvas}').getContext('2d').getImageData(${x}, ${y}, 1, 1).data`;
+      return await page.value(`[...${data}]`);
+    };
+    const details = "document.getElementById('details').innerText";
+    const { top, height } = await page.value<{ top: number; height: number }>(
+      "document.getElementById('view').getBoundingClientRect().toJSON()",
+    );
+    await page.value(`document.getElementById('view').scrollTop = ${18 * depth}`);
+    // The last row ends 24 pixels above the end.
+    const y = Math.floor(height - 33);
+    const [red = 0, , blue = 0] = await pixel('#view canvas', 600, y);
+    t.ok(red > 200 && blue < 200, `warm: ${red}, ${blue}`);
+    await page.click(600, top + y);
+    await page.until(`/^deep\\n/.test(${details})`);
+    t.match(await page.value(details), /self\s+1\.0 s\ncalls\s+1\n/);
+    const key = (name: string, text?: string) =>
+      page.call('Input.dispatchKeyEvent', { type: 'keyDown', key: name, ...(text ? { text } : {}) });
+    for (const letter of '/needle') await key(letter, letter);
+    await key('Escape');
+    await key('1', '1');
+    t.equal(await page.value('document.activeElement.id'), 'lanes');
+    t.match(await page.value(details), /^Nothing is selected/, 'not the frame');
+    await key('n', 'n');
+    await page.until("location.hash.includes('select=')");
+    t.match(await page.value(details), /^call needle\n/);
+    const [from = 0, to = 0] = (await page.value<string>('location.hash')).slice(3).split(/[,&]/).map(Number);
+    const { width } = await canvasOf(page);
+    const at = 190 + ((3 * 86_400e9 + 2e9 + 20 * depth - from) / (to - from)) * (width - 190);
+    t.same(await pixel('#lanes', Math.floor(at), 32), [0x11, 0x18, 0x27, 255]);
+    t.same(page.errors, []);
+    const added =
+      "const s = document.createElement('script'); s.textContent = 'globalThis.bad = 1'; document.body.append(s); typeof bad";
+    t.equal(await page.value(added), 'undefined');
+    t.match(page.errors.join(), /Content Security Policy/);
+  },
+);
 
 t.test('the row of a task whose first event is an end leads to its own slices', async (t) => {
   const [first] = futures;
@@ -271,4 +327,21 @@ t.test('the row of a task whose first event is an end leads to its own slices', 
     [1, 2].map((task) => trace.start[longestOf(trace, { kinds: ['poll'], task })]),
     [10, 20],
   );
+});
+
+t.test('samples are no calls, and a profile does not say that what has no probe is missing', async (t) => {
+  const frame = { name: 'spin', instance: 'spin', address: undefined, file: undefined, line: undefined };
+  const sample: TraceEvent = { type: 'sample', time: nanos(5), hart: 0, stack: [frame], periodNs: 1000 };
+  const profile = reported('profile.html', [sample, sample]).tables;
+  t.same(profile?.notes, []);
+  t.match(profile?.calls, { calls: [0], samples: [2], self: [2000] });
+  const mixed = reported('mixed.html', [...callsOf(['f']), sample]).tables;
+  const numbers = Object.fromEntries(
+    mixed?.calls.frame.map((number, i) => [
+      mixed.calls.frames[number]?.name,
+      [mixed.calls.calls[i], mixed.calls.samples[i]],
+    ]) ?? [],
+  );
+  t.same(numbers, { f: [1, 0], '[samples]': [0, 0], spin: [0, 1] });
+  t.match(mixed?.notes, [/^functions and Futures without a probe are not in the trace/]);
 });

@@ -81,7 +81,6 @@ export interface BlockHead {
 }
 
 export interface Block extends BlockHead {
-  readonly count: number;
   readonly columns: Readonly<Record<Column, Float64Array>>;
 }
 
@@ -165,7 +164,7 @@ export function readBlock(bytes: Uint8Array): Block {
   const head = JSON.parse(new TextDecoder().decode(part())) as BlockHead;
   const count = number();
   const read = columnNames.map((name) => [name, column(part(), count, name)]);
-  return { ...head, count, columns: Object.fromEntries(read) as Block['columns'] };
+  return { ...head, columns: Object.fromEntries(read) as Block['columns'] };
 }
 
 function column(bytes: Uint8Array, count: number, name: Column): Float64Array {

@@ -18,6 +18,7 @@ import type {
   StateChange,
   Stuck,
   ThreadRef,
+  TraceInfo,
   Wake,
   WatchHit,
 } from '../../events/events.js';
@@ -102,7 +103,8 @@ export class HtmlLanes extends TrackWriter<Lane> {
     this.#numberOf = numberOf;
   }
 
-  begin(): void {
+  begin(info: TraceInfo): void {
+    this.#out.begin(info);
     this.#out.lane({ kind: 'machine', name: 'machine' });
   }
 

@@ -4,7 +4,8 @@
  * memory does not grow with the trace. The last block has the tables (./tables.ts).
  */
 import { startOf } from '../../../base/file-bytes.js';
-import type { TraceFacts, TraceSink } from '../../events/events.js';
+import type { TraceSink } from '../../events/events.js';
+import { tee } from '../../events/sinks.js';
 import type { Format } from '../format.js';
 import { Lanes } from '../lanes.js';
 import type { OutputFile } from '../output/output-file.js';
@@ -29,32 +30,9 @@ function openHtml(file: OutputFile): TraceSink {
   const blocks = new Blocks(file);
   const tables = new Tables();
   const writer = new HtmlLanes(blocks, (root) => tables.numberOf(root));
-  const lanes = new Lanes(writer);
-  let facts: TraceFacts | undefined;
-  const gathers: TraceSink = {
-    begin: (info) => {
-      blocks.begin(info);
-      tables.begin(info);
-      lanes.begin(info);
-    },
-    event: (event) => {
-      // First: a lane has the number of its task.
-      tables.event(event);
-      lanes.event(event);
-    },
-    hart: (hart) => {
-      tables.hart(hart);
-      lanes.hart(hart);
-    },
-    flush: () => {},
-    end: (said) => {
-      facts = said;
-      tables.end(said);
-      lanes.end(said);
-    },
-  };
-  return new WrittenAtEnd(gathers, file, () => {
-    const end = tables.all(facts);
+  // Tables first: a lane has the number of its task.
+  return new WrittenAtEnd(tee([tables, new Lanes(writer)]), file, () => {
+    const end = tables.all();
     writer.findings(end.findings);
     blocks.end(end, writer.names);
   });

@@ -1,5 +1,5 @@
 import { leftOutText, lossTexts, namesBound } from '../../events/bounds.js';
-import { CallTree } from '../../events/call-tree.js';
+import { CallTree, type Frame } from '../../events/call-tree.js';
 import { disturbanceOf } from '../../events/disturbance.js';
 import type { ProbeFact, RootRef, TraceEvent, TraceFacts, TraceInfo } from '../../events/events.js';
 import type { Finding } from '../../events/finding.js';
@@ -16,27 +16,19 @@ import { OffCpu, type WaitRow } from '../off-cpu.js';
 
 /** Stacks with their time, callers before callees. A list has an element a node. */
 export interface HtmlStacks {
-  readonly counts: CallTree['counts'];
-  readonly frames: readonly HtmlFrame[];
+  readonly areWaits: boolean;
+  readonly frames: readonly Pick<Frame, 'name' | 'file' | 'line'>[];
   readonly frame: readonly number[];
   /** The number of its caller's node; -1 without one. */
   readonly parent: readonly number[];
   /** Nanoseconds, without what was called. */
   readonly self: readonly number[];
-  readonly count: readonly number[];
+  readonly calls: readonly number[];
+  /** None of waits. */
+  readonly samples: readonly number[];
 }
 
-export interface HtmlFrame {
-  readonly name: string;
-  readonly file: string | undefined;
-  readonly line: number | undefined;
-}
-
-export type HtmlWait = Pick<WaitRow, 'task' | 'wokenBy' | 'waits' | 'total' | 'max' | 'runnable'> & {
-  readonly file: string | undefined;
-  readonly line: number | undefined;
-  readonly inside: string | undefined;
-};
+export type HtmlWait = Pick<WaitRow, 'task' | 'at' | 'wokenBy' | 'waits' | 'total' | 'max' | 'runnable'>;
 
 /** What is known at the end of a trace. */
 export interface HtmlTables {
@@ -63,6 +55,7 @@ export class Tables extends Fold {
   readonly #waits = new OffCpu(this.#awaits);
   readonly #all = tee([this.#futures, this.#functions, this.#tasks, this.#findings, this.#calls, this.#waits]);
   #tickNs = 1;
+  #facts: TraceFacts | undefined;
 
   override begin(info: TraceInfo): void {
     this.#tickNs = info.clock.resolutionNs;
@@ -74,6 +67,7 @@ export class Tables extends Fold {
   }
 
   override end(facts?: TraceFacts): void {
+    this.#facts = facts;
     this.#all.end(facts);
   }
 
@@ -82,7 +76,8 @@ export class Tables extends Fold {
     return this.#tasks.numberOf(root);
   }
 
-  all(facts: TraceFacts | undefined): HtmlTables {
+  all(): HtmlTables {
+    const facts = this.#facts;
     const { recording, probes = [] } = facts ?? {};
     const leftOut = namesBound(probes, recording);
     const isUnknown = recording?.timesAtMost !== undefined;
@@ -104,20 +99,19 @@ export class Tables extends Fold {
     return {
       ...rows,
       tasks: tasks.map(named),
-      waits: this.#waits
-        .rows()
-        .map(({ at, wake: _, waker: __, ...row }) => ({ ...row, file: at?.file, line: at?.line, inside: at?.inside })),
+      waits: this.#waits.rows().map(({ wake: _, waker: __, ...row }) => row),
       findings: findings.map((each) => ({ ...named(each), text: findingText(each) })),
       calls: stacksOf(this.#calls),
       awaits: stacksOf(this.#awaits),
-      notes: [...this.#notes(facts, rows), ...(hidden > 0 ? [took] : [])],
+      notes: [...this.#notes(rows), ...(hidden > 0 ? [took] : [])],
       probes: probes
         .filter(({ engine, partly }) => engine === 'none' || partly !== undefined)
         .map(({ name, engine, why, partly, extra }) => ({ name, engine, why, partly, extra })),
     };
   }
 
-  #notes(facts: TraceFacts | undefined, { futures, functions }: Pick<HtmlTables, 'futures' | 'functions'>): string[] {
+  #notes({ futures, functions }: Pick<HtmlTables, 'futures' | 'functions'>): string[] {
+    const facts = this.#facts;
     const { ownTime, isCut } = facts ?? {};
     const { leftOut, ofNoTask } = this.#tasks;
     const inlined = futures.filter((row) => row.at_least && !row.probe_left_out).map(({ future }) => future);
@@ -133,8 +127,11 @@ export class Tables extends Fold {
       leftOut > 0 && `${leftOut} further tasks that ended have no row`,
       ofNoTask.polls > 0 &&
         `${ofNoTask.polls} polls belong to no known task, because the Futures around were not seen: ${ofNoTask.futures.join(', ')}`,
-      this.#waits.wakes === 0 && 'no wake is in the trace, so nothing says what ended waits',
-      'functions and Futures without a probe are not in the trace; their time counts for those that called them',
+      this.#awaits.samples > 0 &&
+        this.#waits.wakes === 0 &&
+        'no wake is in the trace, so nothing says what ended waits',
+      this.#calls.counts === 'calls' &&
+        'functions and Futures without a probe are not in the trace; their time counts for those that called them',
     ].filter((note) => typeof note === 'string');
   }
 }
@@ -145,11 +142,12 @@ function stacksOf(tree: CallTree): HtmlStacks {
   const frames = [...new Set(nodes.flatMap(({ frame }) => frame ?? []))];
   const frameNumbers = new Map(frames.map((frame, i) => [frame, i]));
   return {
-    counts: tree.counts,
+    areWaits: tree.counts === 'waits',
     frames: frames.map(({ name, file, line }) => ({ name, file, line })),
     frame: nodes.map(({ frame }) => (frame && frameNumbers.get(frame)) ?? 0),
     parent: nodes.map(({ parent }) => (parent && numbers.get(parent)) ?? -1),
     self: nodes.map(({ self }) => self),
-    count: nodes.map(({ calls, samples }) => (tree.counts === 'calls' ? calls : samples)),
+    calls: nodes.map(({ calls }) => calls),
+    samples: tree.counts === 'waits' ? [] : nodes.map(({ samples }) => samples),
   };
 }
