@@ -29,9 +29,9 @@ export class KernelCalls {
   }
 
   #at(address: bigint): string {
-    this.#calls ??= [...this.#symbols().matchAll(call)].map(([, low, name = '', high]) => ({
-      ...{ name, low: BigInt(`0x${low}`), high: BigInt(`0x${high}`) },
-    }));
+    this.#calls ??= [...this.#symbols().matchAll(call)].map(([, low, name = '', high]) => {
+      return { name, low: BigInt(`0x${low}`), high: BigInt(`0x${high}`) };
+    });
     return this.#calls.find(({ low, high }) => address >= low && address < high)?.name ?? '';
   }
 }

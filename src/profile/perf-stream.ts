@@ -23,7 +23,7 @@ export interface PerfSample {
 }
 
 /** PERF_RECORD_*; from 64 on what perf itself adds. */
-const RECORD = { lost: 2, sample: 9, lostSamples: 13, attributes: 64, round: 68, ready: 82 } as const;
+const RECORD = { lost: 2, sample: 9, lostSamples: 13, attributes: 64, round: 68 } as const;
 const headerBytes = 8;
 /** `PERFILE2` and the size of this header, which in a file is larger. */
 const begin = Buffer.from('PERFILE2\x10\0\0\0\0\0\0\0');
@@ -46,7 +46,7 @@ interface Attributes {
 }
 
 export class PerfStream {
-  /** The process is sampled from here on. */
+  /** The process is sampled: perf has described its event, which it does when it was let. */
   isSampling = false;
   /** perf may not sample the kernel. */
   kernelLeftOut = false;
@@ -92,7 +92,6 @@ export class PerfStream {
   }
 
   #record(type: number, misc: number, reader: ByteReader): readonly PerfSample[] {
-    if (type === RECORD.ready || type === RECORD.sample) this.isSampling = true;
     if (type === RECORD.attributes) this.#read(reader);
     else if (type === RECORD.lost) {
       reader.skip(8);
@@ -114,6 +113,7 @@ export class PerfStream {
   #read(reader: ByteReader): void {
     const [type, size, config] = [reader.u32(), reader.u32(), reader.u64n()];
     if (type !== SOFTWARE || config !== CPU_CLOCK) return;
+    this.isSampling = true;
     const inside = reader.at(reader.offset, reader.offset - 16 + size);
     inside.skip(8);
     const samples = inside.u64n();

@@ -42,18 +42,28 @@ export async function sampling(options: SamplingOptions): Promise<Sampled> {
   const { session, arch, periodMs, durationMs, signal, look, due, interrupting, meanwhile } = options;
   const began = performance.now();
   let ranMs = 0;
+  const period = (): number => periodMs * (LEAST + (MOST - LEAST) * Math.random());
+  let left = period();
   const result = (end: Sampled['end']): Sampled => ({ end, ranMs, stoodMs: performance.now() - began - ranMs });
   let resume: Resume = { kind: 'continue' };
   while (ranMs < durationMs && !signal.aborted) {
-    const period = Math.min(periodMs * (LEAST + (MOST - LEAST) * Math.random()), durationMs - ranMs);
     const since = performance.now();
+    const until = since + Math.min(left, durationMs - ranMs);
     const stopped = session.resume(resume);
     meanwhile?.();
-    const early = await Promise.race([stopped, due?.() ?? sleep(since + period, signal)]);
+    const over = new AbortController();
+    const ends = (): void => over.abort();
+    signal.addEventListener('abort', ends);
+    const early = await Promise.race([stopped, due?.() ?? sleep(until, over.signal)]);
+    signal.removeEventListener('abort', ends);
+    ends();
     const interrupted = performance.now();
     if (!early) interrupting?.();
     const stop = early ?? (await session.interrupt());
-    ranMs += performance.now() - since;
+    const ran = performance.now() - since;
+    ranMs += ran;
+    // The target may stop by itself more often than it is looked at.
+    left = early ? left - ran : period();
     if (hasEnded(stop)) return result('target-ended');
     if (stop.kind === 'signal' && stop.reason === 'exec') return result('exec');
     resume = await goesOn(session, arch, stop);

@@ -70,6 +70,13 @@ t.test('samples become a profile', async (t) => {
   t.equal(count(/./), 11);
 });
 
+t.test('a perf that says nothing but what it samples, because nothing runs (perf before 6.0)', async (t) => {
+  const { folder, run } = fake(t, 'cat played; cat');
+  const bytes = played();
+  writeFileSync(join(folder, 'played'), bytes.subarray(0, 16 + bytes.readUInt16LE(16 + 6)));
+  t.match(await run('-d', '100ms', '--json').json(), { samples: 0, end: 'duration' });
+});
+
 variant(t, 'only programs; so many', async (t) => {
   const { run } = fake(t, 'cat played; cat');
   t.match(await run('-U', '-d', '300ms', '--json').json(), { samples: 6, other_mode: 5, looks: 11, end: 'duration' });

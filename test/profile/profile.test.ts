@@ -236,6 +236,23 @@ t.test('wrong command lines', async (t) => {
   }
 });
 
+t.test('a process that forks more often than it is looked at is looked at all the same', async (t) => {
+  const source = `#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+  alarm(60);
+  for (;;) {
+    int child = fork();
+    if (child == 0) _exit(0);
+    waitpid(child, 0, 0);
+  }
+}
+`;
+  const ran = await rsptrace('profile', '--json', '-F', '20', '-d', '1s', compileC(t, source)).ended;
+  t.match(ran, { status: 0, stderr: '' });
+  t.ok((JSON.parse(ran.stdout) as Profile).looks > 2, ran.stdout);
+});
+
 t.test(
   'a process that begins another program is sampled no more: its stacks would have names of the old one',
   async (t) => {
