@@ -21,7 +21,11 @@ const viewed = ['Perfetto', 'Chrome Trace Events'];
 const ownPage = 'HTML report';
 
 /** What is served, and where a browser finds it. */
-interface Offered extends Served {
+interface Offered {
+  readonly file: FileHandle;
+  readonly size: number;
+  readonly type: string;
+  readonly headers: Readonly<Record<string, string>>;
   readonly name: string;
   /** Of the port where it is served. */
   readonly page: (port: number) => string;
@@ -42,34 +46,40 @@ export async function open({ trace, browser, port, perfetto }: OpenArguments): P
   }
   await using file = perfetto ? await openFile(trace) : await reportOf(trace);
   const { size } = await file.stat();
-  const offered = perfetto ? forViewer(trace, { file, size }) : asReport(trace, { file, size });
+  const offered = { file, size, ...(perfetto ? forViewer(trace) : asReport(trace)) };
   await serveOnce(offered, port ?? (perfetto ? VIEWER_PORT : 0), browser);
   return ExitCode.recorded;
 }
 
-function forViewer(trace: string, served: Pick<Served, 'file' | 'size'>): Offered {
+function forViewer(trace: string): Omit<Offered, 'file' | 'size'> {
   const name = encodeURIComponent(basename(trace));
   const headers = { 'Access-Control-Allow-Origin': VIEWER, 'Access-Control-Allow-Private-Network': 'true' };
   const type = 'application/octet-stream';
-  return { ...served, name, headers, type, page: (port) => `${VIEWER}/#!/?url=http://127.0.0.1:${port}/${name}` };
+  // The viewer decodes what stands behind `url=`, once.
+  const page = (port: number): string => `${VIEWER}/#!/?url=http://127.0.0.1:${port}/${encodeURIComponent(name)}`;
+  return { name, headers, type, page };
 }
 
-function asReport(trace: string, served: Pick<Served, 'file' | 'size'>): Offered {
+function asReport(trace: string): Omit<Offered, 'file' | 'size'> {
   const name = `${encodeURIComponent(basename(trace))}.html`;
-  return { ...served, name, headers: {}, type: 'text/html', page: (port) => `http://127.0.0.1:${port}/${name}` };
+  return { name, headers: {}, type: 'text/html', page: (port) => `http://127.0.0.1:${port}/${name}` };
 }
 
-/** The HTML report of a trace: a file without a name, which goes when it is closed. */
+/** The HTML report of a trace: a file that has lost its name before it is written, so that it ends with us. */
 async function reportOf(trace: string): Promise<FileHandle> {
   const folder = await mkdtemp(join(tmpdir(), 'rsptrace-open-'));
+  const path = join(folder, 'report.html');
+  const page = openTrace(path);
+  const file = await openHandle(path, 'r');
+  await rm(folder, { recursive: true });
   try {
-    const path = join(folder, `${basename(trace)}.html`);
-    const sink = new FromFirstEvent(() => openTrace(path));
+    const sink = new FromFirstEvent(() => page);
     await readSaved(trace, sink);
     sink.finish();
-    return await openHandle(path, 'r');
-  } finally {
-    await rm(folder, { recursive: true, force: true });
+    return file;
+  } catch (error) {
+    await file.close();
+    throw error;
   }
 }
 
@@ -150,15 +160,8 @@ function notViewed(trace: string, isPage: boolean): RsptraceError {
   });
 }
 
-interface Served {
-  readonly file: FileHandle;
-  readonly size: number;
-  readonly type: string;
-  readonly headers: Readonly<Record<string, string>>;
-}
-
 function serve(
-  { file, size, type, headers }: Served,
+  { file, size, type, headers }: Offered,
   method: string,
   response: ServerResponse,
   fetched: () => void,
@@ -166,12 +169,8 @@ function serve(
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
   response.setHeader('Cache-Control', 'no-cache');
   response.setHeader('Connection', 'close');
-  if (method === 'OPTIONS') {
-    response.writeHead(204).end();
-    return;
-  }
   if (method !== 'GET' && method !== 'HEAD') {
-    response.writeHead(405).end();
+    response.writeHead(method === 'OPTIONS' ? 204 : 405).end();
     return;
   }
   response.setHeader('Content-Type', type);

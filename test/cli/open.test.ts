@@ -5,28 +5,34 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import t from 'tap';
-import { rsptrace, rsptraceProcess, scratchFolder } from '../support/command.js';
+import { main, rsptrace, rsptraceProcess, scratchFolder, start } from '../support/command.js';
+import { variant } from '../support/long.js';
 
 const folder = scratchFolder(t);
 
 t.test('serves the trace to the viewer, and ends when that has fetched it', async (t) => {
-  const path = join(folder, 'a b.json');
+  const path = join(folder, 'a+b &c 100%.json');
   const text = '[\n{"ph":"M","ts":0,"pid":1,"tid":1,"name":"process_name","args":{"name":"k"}}\n]\n';
   writeFileSync(path, text);
   const port = 20_000 + (process.pid % 20_000);
   const run = rsptraceProcess('open', path, '--perfetto', '--no-browser', '--port', String(port));
+  let shown = '';
+  run.process.stdout?.on('data', (part: string) => {
+    shown += part;
+  });
   await run.shows('ui.perfetto.dev');
-  const address = `http://127.0.0.1:${port}/a%20b.json`;
   const other = await fetch(`http://127.0.0.1:${port}/../etc/passwd`);
   t.equal(other.status, 404);
   const again = await rsptrace('open', path, '--perfetto', '--no-browser', '--port', String(port)).ended;
   t.match(again.stderr, /OPEN_CANNOT_SERVE/);
-  const got = await fetch(address);
+  // As the viewer's router reads it.
+  const { hash } = new URL(shown);
+  const got = await fetch(new URLSearchParams(hash.slice('#!/'.length)).get('url') ?? '');
   t.equal(got.headers.get('access-control-allow-origin'), 'https://ui.perfetto.dev');
   t.equal(await got.text(), text);
   const { status, stdout } = await run.ended;
   t.equal(status, 0);
-  t.equal(stdout, `https://ui.perfetto.dev/#!/?url=${address}\n`);
+  t.match(stdout, /^https:\/\/ui\.perfetto\.dev\/#!\/\?url=http:\S+\n$/);
   t.match((await rsptrace('open', join(folder, 'none.json')).ended).stderr, /TRACE_UNREADABLE/);
   writeFileSync(join(folder, 'notes.json'), '{}');
   t.match((await rsptrace('open', join(folder, 'notes.json'), '--perfetto').ended).stderr, /TRACE_FOREIGN/);
@@ -61,6 +67,22 @@ t.test('makes a page of a trace, serves that to this machine, and ends when it h
   t.equal((await run.ended).status, 0);
   t.same(readdirSync(process.env.TMPDIR ?? ''), [], 'nothing is left');
   t.match((await rsptrace('open', join(folder, 'notes.json')).ended).stderr, /TRACE_FOREIGN/);
+});
+
+variant(t, 'killed while it makes the page: nothing is left', async (t) => {
+  const path = join(folder, 'long.json');
+  const calls = Array.from(
+    { length: 500_000 },
+    (_, i) => `{"ph":"X","name":"f","ts":${i * 3},"dur":2,"pid":1,"tid":1}`,
+  );
+  writeFileSync(path, `[${calls.join()}]`);
+  const temporary = scratchFolder(t);
+  // After two seconds of the processor's time the system kills it.
+  const killed = await start('prlimit', [
+    ...['--cpu=2:2', 'env', `TMPDIR=${temporary}`, process.execPath, main, 'open', path, '--no-browser'],
+  ]).ended;
+  t.equal(killed.stdout, '', 'the page is not made yet');
+  t.same(readdirSync(temporary), []);
 });
 
 t.test('an HTML report is the page', async (t) => {
