@@ -1,5 +1,5 @@
 import { abortAtSignal } from '../api/index.js';
-import { messageOf, RsptraceError } from '../base/errors.js';
+import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import {
   diagnosisJson,
@@ -9,7 +9,6 @@ import {
   madeUpScratch,
   type Subject,
   type TrampolineReport,
-  type TrampolineSubject,
   targetScratch,
   trampolinesJson,
   trampolinesText,
@@ -58,23 +57,23 @@ export async function doctor(args: DoctorArguments): Promise<number> {
   const linked = args.elf === undefined ? undefined : await read(args.elf, args, logger);
   checkFiles(args, linked?.elf.debugFiles);
   const scratch = linked ? givenScratchOf(args, linked.elf) : {};
-  const stopper = new AbortController();
-  // Before the connection, because that stops the target.
-  using _handled = abortAtSignal(stopper);
-  const { arch, path } = linked ? { arch: architectureFor(linked.elf), path: linked.elf.path } : {};
-  const found = await atStub(remote, { args, logger, arch, path }, async ({ session, recordingBegins }) => {
+  const before = { args, logger, arch: linked && architectureFor(linked.elf), path: linked?.elf.path };
+  const found = await atStub(remote, before, async ({ session, recordingBegins }) => {
     recordingBegins();
+    const stopper = new AbortController();
+    using _handled = abortAtSignal(stopper);
     const fresh = await (await session.stub()).neverRan();
     try {
-      const harts = (await session.harts()).length;
       const hidden = linked && (await expectedRam(args, linked, session));
-      const subject = linked && (await loaded(linked, session, args, harts, logger));
+      const subject = linked && (await loaded(linked, session, args, logger));
       return await examine({
         ...{ session, logger, fresh, subject, scratch: { ...scratch, ...(hidden && { hidden }) } },
         ...{ timebaseHz: args.timebase, mayRun: args.run, signal: stopper.signal },
       });
     } finally {
-      await leave(session, fresh, logger);
+      // A guest that was never started is left stopped; any other runs on.
+      if (fresh && session.state.kind === 'idle') await session.clearBreakpoints();
+      if (fresh) session.close();
     }
   });
   printed(args, diagnosisJson(found), () => diagnosisText(found));
@@ -117,37 +116,23 @@ async function read(path: string, args: DoctorArguments, logger: Logger): Promis
  * The program at its addresses in the target. A process that has not loaded it is compared at the ELF's own
  * addresses, and found different.
  */
-async function loaded(
-  linked: Linked,
-  session: Session,
-  args: DoctorArguments,
-  harts: number,
-  logger: Logger,
-): Promise<Subject> {
+async function loaded(linked: Linked, session: Session, args: DoctorArguments, logger: Logger): Promise<Subject> {
   if (linked.program === undefined) {
     const elf = await loadedElf(session, linked.elf);
     return { elf, arch: architectureFor(elf), addresses: [], plan: undefined, previews: [], noProbes: linked.noProbes };
   }
-  const program = await loadedProgram(linked.program, session, logger);
-  const { elf, arch } = program;
-  const plan = { ...enginePlan(program, { stackDepth: args.bt }), ...planHarts(program, session, harts) };
+  const { program, ...known } = await planned(linked.program, session, args, logger);
   const previews = program.kinds.flatMap(({ kind, found }) => kind.preview?.(found) ?? []);
-  return { elf, arch, addresses: addressesOf(program), plan, previews, noProbes: undefined };
+  return { ...known, addresses: addressesOf(program), previews, noProbes: undefined };
 }
 
-/** Removes everything. A guest that was never started is left stopped; any other runs on. */
-async function leave(session: Session, fresh: boolean, logger: Logger): Promise<void> {
-  try {
-    if (fresh && session.state.kind === 'idle') {
-      const batch = session.batch();
-      for (const breakpoint of session.breakpoints) batch.removeBreakpoint(breakpoint);
-      await batch.send();
-    } else if (!fresh) await session.detach();
-  } catch (error) {
-    logger.warn({ error: messageOf(error) }, 'the target could not be left in order');
-  } finally {
-    session.close();
-  }
+/** The program at its addresses in the target, planned as a recording would. */
+async function planned(linked: Program, session: Session, args: DoctorArguments, logger: Logger) {
+  const program = await loadedProgram(linked, session, logger);
+  const { elf, arch } = program;
+  const harts = planHarts(program, session, (await session.harts()).length);
+  const process = isProcess(session.features);
+  return { program, elf, arch, plan: { ...enginePlan(program, { stackDepth: args.bt }), ...harts, process } };
 }
 
 /**
@@ -174,10 +159,6 @@ async function showTrampolines(args: DoctorArguments): Promise<number> {
   return printed(args, trampolinesJson(report), () => trampolinesText(report));
 }
 
-function isWhole({ code }: DoctorArguments): boolean {
-  return code !== undefined;
-}
-
 function fromElf(args: DoctorArguments, program: Program): TrampolineReport {
   const { elf, arch } = program;
   const plan = { ...enginePlan(program, { stackDepth: args.bt }), process: isLinuxProgram(elf) };
@@ -186,19 +167,17 @@ function fromElf(args: DoctorArguments, program: Program): TrampolineReport {
   return examineTrampolines(
     { elf, arch, plan },
     madeUpScratch(elf, planEngines(plan), why, given?.address),
-    isWhole(args),
+    args.code !== undefined,
   );
 }
 
 /** At the places that a recording would use. The target is stopped meanwhile; no code is written. */
 function fromTarget(args: DoctorArguments, remote: string, linked: Program, logger: Logger): Promise<TrampolineReport> {
   return atStub(remote, { args, logger, arch: linked.arch, path: linked.elf.path }, async ({ session }) => {
-    const program = await loadedProgram(linked, session, logger);
-    const { elf, arch } = program;
-    verifyArchitecture(session, arch);
-    const harts = (await session.harts()).length;
-    const wanted = { ...enginePlan(program, { stackDepth: args.bt }), process: isProcess(session.features) };
-    const subject: TrampolineSubject = { elf, arch, plan: { ...wanted, ...planHarts(program, session, harts) } };
-    return examineTrampolines(subject, await targetScratch(session, subject, givenScratchOf(args, elf)), isWhole(args));
+    verifyArchitecture(session, linked.arch);
+    const subject = await planned(linked, session, args, logger);
+    const scratch = await targetScratch(session, subject, givenScratchOf(args, subject.elf));
+    await session.leaveAsFound();
+    return examineTrampolines(subject, scratch, args.code !== undefined);
   });
 }

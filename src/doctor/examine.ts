@@ -1,7 +1,6 @@
 import { type Architecture, architectureNamed, type SystemState } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import type { Logger } from '../base/logger.js';
 import { type ClockName, clockNames, findClock } from '../clock/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { type Hart, isProcess, registersOf, type Session } from '../rsp/index.js';
@@ -52,9 +51,7 @@ export interface Diagnosis {
   readonly advice: readonly Advice[];
 }
 
-interface ExamineOptions {
-  readonly session: Session;
-  readonly logger: Logger;
+interface ExamineOptions extends Pick<RunContext, 'session' | 'logger' | 'signal'> {
   /** The guest was never started. */
   readonly fresh: boolean;
   /** The program that should run there, if any is named. */
@@ -63,7 +60,6 @@ interface ExamineOptions {
   readonly timebaseHz: number;
   /** Whether the guest may be let run. */
   readonly mayRun: boolean;
-  readonly signal: AbortSignal;
 }
 
 const mostHarts = 64;

@@ -66,7 +66,8 @@ export async function hitRate(context: RunContext, places: HitPlaces): Promise<H
   /** `passed`: what it passed in the run that may have been its last. */
   const over = (during: string, passed: GuestRun['hits']): string | undefined => {
     if (!ended) return context.signal.aborted ? 'interrupted' : undefined;
-    return `the guest ended after it had run for ${Math.ceil(ranMs)} ms, ${during} (${passedText(passed)}), so no rate is known`;
+    const total = [...passed.values()].reduce((sum, count) => sum + count, 0);
+    return `the guest ended after it had run for ${Math.ceil(ranMs)} ms, ${during} (hits until then: ${total}, places: ${passed.size}), so no rate is known`;
   };
   const searching = 'while a place that it passes often was searched for';
   const none = (why: string): HitReport => ({ rate: undefined, why, ranMs, stands: !ended });
@@ -100,11 +101,8 @@ export async function hitRate(context: RunContext, places: HitPlaces): Promise<H
     const why = over(searching, hits);
     if (why !== undefined) return none(why);
   }
-  if (best === undefined) {
-    return none(
-      `the guest came past none of ${tried} places that it was seen at, or that are probed: it may be waiting`,
-    );
-  }
+  const nowhere = `the guest came past none of ${tried} places that it was seen at, or that are probed: it may be waiting`;
+  if (best === undefined) return none(nowhere);
   for (const limits of measures) {
     const done = await run([best], limits);
     const rate = rateOf(best, done);
@@ -113,11 +111,6 @@ export async function hitRate(context: RunContext, places: HitPlaces): Promise<H
     if (why !== undefined) return none(why);
   }
   return none('the guest did not come past the same place again');
-}
-
-function passedText(passed: GuestRun['hits']): string {
-  const total = [...passed.values()].reduce((sum, count) => sum + count, 0);
-  return `hits until then: ${total}, places: ${passed.size}`;
 }
 
 /** The rate at an address by one run; undefined if the address was passed only once. */

@@ -7,7 +7,6 @@ export {
   examineTrampolines,
   madeUpScratch,
   type TrampolineReport,
-  type TrampolineSubject,
   targetScratch,
   trampolinesJson,
   trampolinesText,

@@ -113,8 +113,7 @@ function enginesJson({ probes }: ProgramReport): object {
   return jsonFacts(summarizeEngines(probes), ['withoutStops', 'stopping', 'leftOut', 'reasons', 'partly']);
 }
 
-/** `labkern::exec::run+0x12`, by the ELF's symbols; undefined outside of its code. */
-/** Undefined for a kernel that its loader has not moved yet: it is not at its linked addresses. */
+/** `labkern::exec::run+0x12`, by the ELF's symbols; undefined outside of its code, and before its loader has moved it. */
 export function placeName(elf: ElfFile | undefined, address: Addr): string | undefined {
   if (elf && elf.loadBias === 0n && isMovedAtBoot(elf)) return undefined;
   if (elf?.bytesAt(address, 1) === undefined) return undefined;

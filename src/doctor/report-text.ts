@@ -9,7 +9,7 @@ import {
 } from '../engines/index.js';
 import { isProcess, type StubName } from '../rsp/index.js';
 import { hartName } from '../target/index.js';
-import { plural, textLines } from '../text/index.js';
+import { clipEnd, plural, textLines } from '../text/index.js';
 import { hartWord } from '../trace/index.js';
 import type { Diagnosis, HartReport } from './examine.js';
 import type { ProgramReport } from './program.js';
@@ -71,7 +71,7 @@ function stubLines({ server, session, abilities, hardware }: Diagnosis): string[
         ? 'none'
         : map.map(({ type, start, length }) => `${type} ${hex(start)}+${hex(length)}`).join(', ')
     }`,
-    `qSupported: ${shorten([...features.supported].map(([key, value]) => (/^[+?-]$/.test(value) ? `${key}${value}` : `${key}=${value}`)).join(';'), 160)}`,
+    `qSupported: ${clipEnd([...features.supported].map(([key, value]) => (/^[+?-]$/.test(value) ? `${key}${value}` : `${key}=${value}`)).join(';'), 160)}`,
   ];
 }
 
@@ -171,8 +171,4 @@ function programSections(program: ProgramReport): [string, string[]][] {
 
 function us(value: number): string {
   return value < 10_000 ? `${value.toFixed(value < 100 ? 1 : 0)} us` : `${(value / 1000).toFixed(1)} ms`;
-}
-
-function shorten(text: string, most: number): string {
-  return text.length <= most ? text : `${text.slice(0, most)}...`;
 }

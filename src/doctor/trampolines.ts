@@ -73,7 +73,7 @@ export interface TrampolineReport {
 }
 
 /** A program with its probes, as `examine` takes it. */
-export interface TrampolineSubject {
+interface TrampolineSubject {
   readonly elf: ElfFile;
   readonly arch: Architecture;
   readonly plan: EnginePlanOptions;

@@ -4,7 +4,7 @@ import { rsptrace, scratchFolder, start } from '../support/command.js';
 import { assemble } from '../support/counted-program.js';
 import { doctorShape, runDoctor, withoutSupported } from '../support/doctor.js';
 import { checkShape } from '../support/json-shape.js';
-import { compileReleased, gdbserver, pollsProgram, symbolOf } from '../support/native.js';
+import { compileC, compileReleased, gdbserver, pollsProgram, symbolOf } from '../support/native.js';
 import { TRIGGERS } from '../support/riscv-hart/board.js';
 import { startBoard, startOpenocd } from '../support/stub-servers.js';
 
@@ -30,6 +30,29 @@ t.test('gdbserver: where the program is loaded, and that it prints what it print
   t.equal(probe?.engine, 'target');
   t.equal((await server.ended).stdout, undisturbed);
 });
+
+t.test(
+  'probes of a process that need stops: as many as its recording stops at, which a machine would not bear',
+  async (t) => {
+    const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
+    // Each loop begins at its first instruction.
+    const loops = numbers(60).map(
+      (i) => `.type g${i}, @function\\ng${i}: dec %edi\\njnz g${i}\\nret\\n.size g${i}, . - g${i}\\n`,
+    );
+    const others = numbers(100).map(
+      (i) => `__attribute__((noinline)) int f${i}(int a) { volatile int b = a; return b * ${i}; }`,
+    );
+    const program = compileC(t, `__asm__("${loops.join('')}");\n${others.join('\n')}\nint main() { return 0; }`);
+    const { address } = await gdbserver(t, program);
+    const probes = ['-p', 'fn:f?*', '-p', 'fn:g?*'];
+    const { found } = await runDoctor(address, '--no-run', ...probes, program);
+    const run = rsptrace('run', '--json', '-o', `${program}.pftrace`, ...probes, program);
+    const { engines } = await run.json<{ readonly engines: object }>();
+    const counts = { without_stops: 100, stopping: 60, left_out: 0 };
+    t.match(engines, counts, 'a recording');
+    t.match(found.program?.engines, counts);
+  },
+);
 
 t.test('a program that ends meanwhile: what was seen of it, and why there is no rate', async (t) => {
   const program = compileReleased(t, 'again.c');

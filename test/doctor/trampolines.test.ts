@@ -15,6 +15,7 @@ import { expected as riscvWords } from '../arch/riscv64-words.js';
 import { elfPath } from '../qemu/guests/guests.js';
 import { rsptrace } from '../support/command.js';
 import { usually } from '../support/long.js';
+import { compileC } from '../support/native.js';
 
 type CodeLine = TrampolineReport['probes'][number]['displaced'][number];
 
@@ -130,6 +131,14 @@ t.test('the command, from the ELF alone', async (t) => {
   const without = await rsptrace('doctor', '--trampolines').ended;
   t.equal(without.status, 2);
   t.match(without.stderr, /no ELF is given \[USAGE\]/);
+});
+
+t.test('a program that was linked statically has the code of a process, which knows its threads by fs', async (t) => {
+  const source =
+    '__attribute__((noinline)) int work(int a) { volatile int b = a; return b * 3; } int main(int a, char **b) { return work(a); }';
+  const program = compileC(t, source, ['-static']);
+  const { stdout } = await rsptrace('doctor', '--trampolines', '-p', 'fn:work', program).ended;
+  t.match(stdout, /\bfs:\[0\]/);
 });
 
 t.test(

@@ -58,6 +58,8 @@ for (const name of ['rv-o2', 'x86-o2'] as const) {
     t.equal(status, 0, stderr);
     t.equal(found.target.never_started, true);
     t.match(found.harts[0], { pc: name === 'rv-o2' ? '0x1000' : '0xfff0' });
+    const shown = ['doctor', '--trampolines', '--remote', qemu.socket, elfPath(name)];
+    if (name === 'rv-o2') t.match(await rsptrace(...shown).ended, { status: 0 });
     await using session = await connect(`unix:${qemu.socket}`, { waitMs: 60_000 });
     t.match(await session.monitor('info status'), /prelaunch/);
     session.close();
