@@ -32,7 +32,7 @@ if (odd !== undefined) {
 const long = words.includes('--long');
 const each = words.includes('--each');
 const isWhole = long || words.includes('--whole') || words.some((word) => !word.startsWith('-'));
-/** By file, the tests that only `--whole` runs. */
+/** By file, the tests that only `--whole` runs; true: all of it. */
 const costly = isWhole ? {} : JSON.parse(readFileSync(join(root, 'test/costly.json'), 'utf8'));
 /** Of a file, in seconds: only what hangs meets it, on a busy machine too. */
 const LIMIT = long ? 7200 : 900;
@@ -171,7 +171,7 @@ class Host {
       memory = 0,
     } = await Promise.race([Promise.all([said, seen]).then(([end]) => end), gone]);
     clearTimeout(killer);
-    const bad = how !== undefined || (counts.passed === 0 && !(file in costly));
+    const bad = how !== undefined || counts.passed === 0;
     if (bad && counts.failed === 0)
       tell(counts, { name: `ended${how ? ` with ${how}` : ''}, ${counts.passed} passed` }, [file]);
     this.#isClean &&= counts.failed === 0;
@@ -234,6 +234,7 @@ function chosen() {
   return readdirSync(join(root, 'test'), { recursive: true })
     .filter((file) => file.endsWith('.test.ts'))
     .map((file) => join('test', file))
+    .filter((file) => costly[file] !== true)
     .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
 }
 
@@ -262,7 +263,11 @@ console.log(
 );
 for (const { file, time, cpu } of files.sort((a, b) => b.time - a.time).slice(0, SLOWEST))
   console.log(`  ${seconds(time).padStart(8)}  CPU ${seconds(1000 * cpu).padStart(7)}  ${file}`);
-const named = Object.values(costly).flat().length;
-if (named > 0) console.log(`\n${named} tests that take long were left out (test/costly.json): --whole runs them`);
+const lists = Object.values(costly);
+const [apart, single] = [lists.filter((one) => one === true).length, lists.filter(Array.isArray).flat().length];
+if (lists.length > 0)
+  console.log(
+    `\nleft out, because they take long (test/costly.json): ${apart} files and ${single} tests; --whole runs them`,
+  );
 console.log(`\n${total('passed')} passed, ${total('failed')} failed`);
 process.exitCode = total('passed') > 0 && total('failed') === 0 ? 0 : 1;
