@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { type Machine, onSignals, type Qemu, repeatMs } from '../api/index.js';
 import { note } from './failure.js';
 import type { Recorded } from './recording/session.js';
@@ -78,8 +77,13 @@ export function endedBySignals(kill: (signal: 'SIGTERM' | 'SIGKILL') => void): D
   }, ['SIGINT', 'SIGTERM']);
 }
 
-function endsWithin(qemu: Qemu, ms: number): Promise<unknown> {
-  return Promise.race([qemu.ended, delay(ms, undefined, { ref: false })]);
+async function endsWithin(qemu: Qemu, ms: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([qemu.ended, late]);
+  clearTimeout(timer);
 }
 
 /** QEMU has closed its stub, as it does when it ends. */

@@ -167,6 +167,10 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
     return false;
   }
 
+  stateAt(pc: Addr): FrameState | undefined {
+    return this.#nodes.get(this.#code.offsetOf(pc))?.state;
+  }
+
   #frame(state: FrameState, confidence: Node<I>['confidence']): FrameAt {
     return rowOf(this.#model, this.#decoder.numbers, state, this.#trap?.back, confidence);
   }
