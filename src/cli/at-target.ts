@@ -80,10 +80,11 @@ export async function atTarget<T>(
   });
   using supervisor = cleanUp && new Supervisor(cleanUp);
   try {
-    await using opened = await open();
+    const opened = await open();
+    session = opened;
+    await using _left = { [Symbol.asyncDispose]: () => opened.leaveAnyhow() };
     // Its server has a life of its own: docs/detach.md.
     if (isProcess(opened.features)) supervisor?.dismiss();
-    session = opened;
     await pendingSignals();
     if (signalled !== undefined) {
       await opened.leaveAsFound();

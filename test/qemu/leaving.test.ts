@@ -267,15 +267,24 @@ t.test('bad input: one sentence with a code, before the guest is touched', async
   t.equal(existsSync(trace), false, 'and no trace file is left behind');
 });
 
-t.test('an ELF that is not what runs there', async (t) => {
-  const trace = join(scratchFolder(t), 'out.pftrace');
-  const qemu = frozenGuest(t, 'rv-o2');
-  await refused(t, 1, 'ARCH_MISMATCH', '-r', qemu.socket, '-o', trace, elfPath('x86-o2'));
-  const other = frozenGuest(t, 'rv-o2');
-  await refused(t, 1, 'ELF_MISMATCH', '-r', other.socket, '-o', trace, elfPath('rv-o0'));
-  // Both were let go, and nothing was left in them.
-  for (const { ended } of [qemu, other]) t.equal(parseLab((await ended).stdout).checksum, '0x899e');
-});
+t.test(
+  'a guest that never ran stands as before: for an ELF that is not what runs there, and when it was looked at',
+  async (t) => {
+    const trace = join(scratchFolder(t), 'out.pftrace');
+    const qemu = frozenGuest(t, 'rv-o2');
+    await refused(t, 1, 'ARCH_MISMATCH', '-r', qemu.socket, '-o', trace, elfPath('x86-o2'));
+    const other = frozenGuest(t, 'rv-o2');
+    await refused(t, 1, 'ELF_MISMATCH', '-r', other.socket, '-o', trace, elfPath('rv-o0'));
+    const third = frozenGuest(t, 'rv-o2');
+    await rsptrace('tasks', '--remote', third.socket, elfPath('rv-o2')).ended;
+    // All stand as before, so that the right one can be given, and nothing was left in them.
+    for (const { socket, ended } of [qemu, other, third]) {
+      const { status, stderr } = await rsptrace('-r', socket, '-o', trace, '--force', elfPath('rv-o2')).ended;
+      t.equal(status, 0, stderr);
+      t.equal(parseLab((await ended).stdout).checksum, '0x899e');
+    }
+  },
+);
 
 t.test('a stub that is none, and one that is silent', async (t) => {
   const folder = scratchFolder(t);

@@ -59,9 +59,19 @@ export class Leaving {
     return this.#ended;
   }
 
-  async detachAnyhow(): Promise<void> {
+  async leaveAsFound(): Promise<void> {
+    const session = this.#session;
     try {
-      await this.detach();
+      if (session.state.kind === 'idle' && (await (await session.stub()).neverRan())) await this.clearBreakpoints();
+      else await this.detach();
+    } finally {
+      session.close();
+    }
+  }
+
+  async anyhow(leave: () => Promise<void>): Promise<void> {
+    try {
+      await leave();
     } catch (error) {
       this.#logger.warn({ error: messageOf(error) }, 'the target could not be left in order');
     } finally {

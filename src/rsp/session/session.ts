@@ -309,12 +309,13 @@ export class Session implements AsyncDisposable {
   }
 
   /** A guest that was never started is left stopped; any other target is left as by {@link detach}. Closes. */
-  async leaveAsFound(): Promise<void> {
-    try {
-      if (this.state.kind !== 'idle' || !(await (await this.stub()).neverRan())) await this.detach();
-    } finally {
-      this.close();
-    }
+  leaveAsFound(): Promise<void> {
+    return this.#leaving.leaveAsFound();
+  }
+
+  /** The same. Errors are logged, so that they do not hide the error before. */
+  leaveAnyhow(): Promise<void> {
+    return this.#leaving.anyhow(() => this.#leaving.leaveAsFound());
   }
 
   /** Takes every breakpoint out; the target stands as before. */
@@ -334,7 +335,7 @@ export class Session implements AsyncDisposable {
 
   /** Detaches. Errors are logged, so that they do not hide the error before. */
   [Symbol.asyncDispose](): Promise<void> {
-    return this.#leaving.detachAnyhow();
+    return this.#leaving.anyhow(() => this.detach());
   }
 
   /** Sends one request. */
