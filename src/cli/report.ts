@@ -1,6 +1,6 @@
 import { RsptraceError } from '../base/errors.js';
 import { compileGlob } from '../probes/index.js';
-import { plural } from '../text/index.js';
+import { plural, textLines } from '../text/index.js';
 import {
   type Arc,
   Arcs,
@@ -14,6 +14,7 @@ import {
   lockTable,
   OffCpu,
   offCpuTable,
+  placeLines,
   placeText,
   type Report,
   reportBy,
@@ -39,7 +40,6 @@ export async function report(args: ReportArguments): Promise<number> {
   if (args.story !== undefined) return reportStory(args, args.story);
   if (args.callers !== undefined) return reportArcs(args, '--callers', args.callers);
   if (args.callees !== undefined) return reportArcs(args, '--callees', args.callees);
-  if (args.by === 'await') refuseCondition(args);
   // Without --by: what there is.
   let locks = new LockSummary();
   const wanted: readonly Grouping[] = args.by === undefined ? ['future', 'fn'] : [args.by];
@@ -55,11 +55,11 @@ export async function report(args: ReportArguments): Promise<number> {
     by,
     rows: sortRows(one.rows(), args.sort).slice(0, args.top),
   }));
+  const titleOf = (by: Grouping): string => (by === 'hart' ? hartWord(read.info) : titles[by]);
+  if (args.format === 'gnu') return placesPrinted(shown.flatMap(({ by, rows }) => placeLines(rows, titleOf(by))));
   const tables = shown
     .filter(({ rows }) => rows.length > 0)
-    .map(({ by, rows }) =>
-      reportTable(rows, by === 'hart' ? hartWord(read.info) : titles[by], tableOptions(args.full)),
-    );
+    .map(({ by, rows }) => reportTable(rows, titleOf(by), tableOptions(args.full)));
   // The threads of a process are its harts.
   const keyOf = (by: Grouping): Grouping => (by === 'thread' && read.info?.isProcess ? 'hart' : by);
   const groups = shown.map(({ by, rows }) => [keyOf(by), rows.map(rowJson)]);
@@ -72,6 +72,13 @@ export async function report(args: ReportArguments): Promise<number> {
   return printed(args, { ...headJson(args.trace, read), ...Object.fromEntries(groups), ...ofLocks }, () =>
     tables.length > 0 ? tables.join('\n') : `nothing to report by ${wanted.join(' or ')}\n`,
   );
+}
+
+function placesPrinted(lines: readonly string[]): number {
+  process.stdout.write(textLines(lines));
+  if (lines.length === 0)
+    note('no row has a line: --by await, future, latency and fn have them, of programs with debug info');
+  return ExitCode.recorded;
 }
 
 const titles: Readonly<Record<Exclude<Grouping, 'hart'>, string>> = {
@@ -132,7 +139,6 @@ export async function offCpu(args: ProfileArguments & { readonly elf: string }):
   };
   let read: TraceRead;
   try {
-    refuseCondition(args);
     read = await readChosen(trace, into, args);
   } catch (thrown) {
     // What was opened is closed.
@@ -151,14 +157,6 @@ export async function offCpu(args: ProfileArguments & { readonly elf: string }):
     waits.wakes === 0 && 'the trace has no wakes, so nothing says who ends a wait: record with --wakes',
   );
   return ExitCode.recorded;
-}
-
-/** A condition compares what calls and polls have. */
-function refuseCondition({ filter }: Pick<ReportArguments, 'filter'>): void {
-  if (filter?.condition === undefined) return;
-  throw new RsptraceError('USAGE', `--filter '${filter.text}': a wait has nothing that a condition could compare`, {
-    hint: 'leave what begins with `if` out: the name chooses the waits of that task, and inside that Future',
-  });
 }
 
 function waitJson({ task, at, whole, wokenBy, waits, total, max, runnable }: WaitRow): object {

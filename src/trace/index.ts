@@ -67,6 +67,7 @@ export { type Grouping, groupings, type Report, type ReportRow, reportBy } from 
 export {
   arcJson,
   arcTable,
+  placeLines,
   reportTable,
   rowJson,
   type SortKey,

@@ -82,17 +82,22 @@ export const report = declared({
     nth: parsed('With --story: this one, in the order of their begins, from 1', count('--nth')),
     sort: choice(sortKeys, 'The most first', { default: 'total' }),
     top: top('Only so many rows'),
+    format: choice(['table', 'gnu'], 'gnu: FILE:LINE: and what it took, a line a row, for editors', {
+      default: 'table',
+    }),
   },
 });
 export type ReportArguments = ArgumentsOf<typeof report>;
 
 export function checkReport(given: ReportArguments): void {
-  const { by, filter, story, nth } = given;
+  const { by, filter, story, nth, format } = given;
   if (givenOf(given, ['by', 'callers', 'callees', 'story']).length > 1)
     throw usage('--by, --callers, --callees and --story do not go together');
   if (story && filter) throw usage('--story and --filter do not go together', 'give --story the name');
   if (story?.condition) throw usage('--story takes a name without a condition', '--nth chooses one of several');
   if (nth !== undefined && !story) throw usage('--nth needs --story: which of what it names', "try --story 'net::rx'");
+  const [other] = format === 'gnu' ? givenOf(given, ['json', 'callers', 'callees', 'story']) : [];
+  if (other !== undefined) throw usage(`--${other} and --format gnu do not go together`);
   if ((by === 'await' || by === 'latency') && filter?.condition)
     throw usage(`--by ${by} takes a --filter without a condition`);
 }

@@ -323,6 +323,7 @@ function checkOffCpu(given: GivenProfile): void {
   const [other] = givenOf(given, ofSampling);
   if (given.programs.length > 0) throw usage('--elf and --off-cpu do not go together', 'a saved trace needs no target');
   if (other !== undefined) throw usage(`--${other} and --off-cpu do not go together`, 'a saved trace needs no target');
+  if (given.filter?.condition) throw usage('--off-cpu takes a --filter without a condition');
   if (given['--'] !== undefined) {
     throw usage('--off-cpu takes a saved trace and no command', 'record one first: rsptrace run -o x.pftrace ...');
   }

@@ -11,8 +11,10 @@ export const savedProbe: Read<SavedProbe> = shaped<SavedProbe>({
   ...{ partly: optional(text), unseenReturn: optional(text), extra: optional(text) },
 });
 
+/** In one order, so that a trace that is read and written again has the same bytes. */
 export function probeJson(probe: ProbeFact): SavedProbe {
-  return { ...probe, address: hex(probe.address) };
+  const { name, subject, engine, why, leftOutBy, proof, partly, unseenReturn, extra } = probe;
+  return { name, subject, address: hex(probe.address), engine, why, leftOutBy, proof, partly, unseenReturn, extra };
 }
 
 export function probeFrom(saved: SavedProbe): ProbeFact {

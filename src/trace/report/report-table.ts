@@ -1,5 +1,6 @@
 import { shownPlaces } from '../../text/index.js';
 import type { Arc, Node } from '../events/arcs.js';
+import { insideText } from '../events/await-place.js';
 import { INLINED_NOTE, LEFT_OUT_NOTE } from '../events/bounds.js';
 import { type Durations, powerOf } from '../events/durations.js';
 import { linesNames } from '../events/future-names.js';
@@ -79,6 +80,22 @@ export function reportTable(rows: readonly ReportRow[], nameTitle: string, optio
     rows.some(({ bound }) => bound === 'inlined') && INLINED_NOTE,
   ];
   return `${table}${tableNotes(notes, options)}`;
+}
+
+const placeColumns = ['calls', 'total', 'max'] as const;
+
+/**
+ * Of each row that has a line, that and what it took, as compilers print what they find (GNU Coding Standards, 4.4):
+ * editors go there. `what`: what the row is of.
+ */
+export function placeLines(rows: readonly ReportRow[], what: string): string[] {
+  const scale = scaleOf([]);
+  return rows.flatMap((row) => {
+    const { name, file, line } = row;
+    if (file === undefined || line === undefined) return [];
+    const numbers = placeColumns.map((column) => `${column} ${cell(row, column, scale)}`).join(', ');
+    return [`${file}:${line}: ${what} ${name}${insideText({ inside: row.inside })}: ${numbers}`];
+  });
 }
 
 function livesHead(column: Column): string {

@@ -1,5 +1,6 @@
 // `rsptrace report` as people read it.
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import t from 'tap';
 import { addr } from '../../../src/base/addr.js';
 import {
@@ -37,6 +38,26 @@ t.test('instances of one generic function are told apart by their arguments', as
   tell(report, linked(generic));
   const table = reportTable(report.rows(), 'function', { color: false, width: 120 });
   for (const instance of instances) t.match(table, new RegExp(` ${instance}$`, 'm'));
+});
+
+t.test('--format gnu: a line a row that has a place, as an editor goes there', async (t) => {
+  const trace = join(scratchFolder(t), 'gnu.pftrace');
+  const place = { address: addr(16n), file: 'src/disk.rs', line: 12 };
+  const call = { hart: 0, depth: 0, arguments: [], function: { key: 0, name: 'seek', instance: 'seek', ...place } };
+  const began = nanos(0);
+  const events: TraceEvent[] = [
+    { type: 'call-begin', time: began, ...call },
+    { type: 'call-end', time: nanos(1500), began, ...call },
+    ...generic.map((event) => ({ ...event, time: nanos(2000 + ('time' in event ? event.time : 0)) }) as TraceEvent),
+  ];
+  tell(openTrace(trace), linked(events));
+  const { status, stdout } = await rsptrace('report', trace, '--format', 'gnu').ended;
+  t.equal(status, 0);
+  t.equal(stdout, 'src/disk.rs:12: function seek: calls 1, total 1.5 us, max 1.5 us\n');
+  const matcher = JSON.parse(readFileSync(resolve('examples/vscode/tasks.json'), 'utf8')).tasks[1].problemMatcher;
+  t.strictSame(new RegExp(matcher.pattern.regexp).exec(stdout.trim())?.slice(1, 3), ['src/disk.rs', '12']);
+  t.match((await rsptrace('report', trace, '--format', 'gnu', '--by', 'hart').ended).stderr, /no row has a line/);
+  t.match((await rsptrace('report', trace, '--format', 'gnu', '--json').ended).stderr, /do not go together/);
 });
 
 t.test('a time of 0 is less than what the clock and durations leave out', async (t) => {
