@@ -166,6 +166,7 @@ export class Gdbserver implements Disposable {
     return this.#startTime !== undefined && startTime(this.pid) === this.#startTime;
   }
 
+  /** Whether the process has ended within this time. */
   async processEnded(withinMs = Number.POSITIVE_INFINITY): Promise<boolean> {
     const deadline = performance.now() + withinMs;
     while (this.isAlive && performance.now() < deadline) await delay(lookMs);

@@ -63,8 +63,8 @@ export class Handlers {
   }
 
   /**
-   * The probes of calls that listen where one begins, or those of polls that want a poll of this Future: also where it
-   * is not entered at a place of its own.
+   * The probes of calls that listen where one begins. Of a poll those that want it: also one that is not entered at a
+   * place of its own.
    */
   beginning(event: CallBegin | PollBegin, pc: Addr): readonly PlacedHandler[] {
     if (event.type === 'call-begin') return this.at(pc).filter(({ asked }) => asked.spec.kind === 'fn');

@@ -13,6 +13,7 @@ import { Supervisor } from './supervisor.js';
  */
 export interface Qemu extends Disposable {
   readonly socket: string;
+  /** Sends it a signal. */
   kill(signal: 'SIGTERM' | 'SIGKILL'): void;
   /** Resolves when it has ended, with what a shell would say of it. */
   readonly ended: Promise<{ readonly status: number | null; readonly signal: string | null; readonly text: string }>;

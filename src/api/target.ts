@@ -232,6 +232,7 @@ export class Target implements AsyncDisposable {
     return tasksIn(program, await taskView(program, copy), all);
   }
 
+  /** Every hart's stack, the target standing. */
   async backtraces(options: BacktraceOptions = {}): Promise<readonly HartBacktrace[]> {
     this.#begin();
     const { logger = silent } = this.#options;

@@ -79,8 +79,8 @@ export class CallStacks<T> {
 
   /**
    * A call begins. `lost` are calls that it has overwritten: their return was never seen. `lost` also has calls at
-   * the same place for which `isAgain` is true of their payload and the new one: a noreturn function is called again on
-   * a reused stack.
+   * the same place for which `isAgain` is true of their payload and the new one. So a noreturn function is called again
+   * on a reused stack.
    */
   enter(
     where: Where,

@@ -31,8 +31,8 @@ export interface CallSite {
 }
 
 /**
- * An open call has the caller and the frame of one that would begin: the function jumps to its first instruction, its
- * last action was a jump to another one, or it was left without a return.
+ * An open call has the caller and the frame of one that would begin. Either the function jumps to its first
+ * instruction, or its last action was a jump to another one, or it was left without a return.
  */
 export function isSameFrame(open: Call, { returnAddress, stackPointer }: CallSite): boolean {
   return open.returnAddress === returnAddress && open.stackPointer === stackPointer;

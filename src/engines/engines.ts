@@ -37,7 +37,7 @@ export class Engines implements StopObserver, EarlierRecords {
   readonly results = new Results(() => this.#installed);
   readonly #budget: StopBudget;
   /** Beside records; since all of these were digested; and those that waited in the queue. */
-  readonly #stops = { beside: 0, waiting: 0, queued: 0 };
+  readonly #stops = { emitted: 0, waiting: 0, queued: 0 };
   #state: State;
 
   /** @throws RsptraceError `ENGINE_UNAVAILABLE` if the engine without stops is asked for and no probe can use it */
@@ -85,7 +85,7 @@ export class Engines implements StopObserver, EarlierRecords {
 
   /** How often probes have stopped the target with others that do not. */
   get stopsBeside(): number {
-    return this.#stops.beside;
+    return this.#stops.emitted;
   }
 
   /** No probe has a trampoline, or will have one; or the recording has ended before the first one was possible. */
@@ -176,7 +176,7 @@ export class Engines implements StopObserver, EarlierRecords {
   async stopped(emits: boolean, at?: Addr): Promise<void> {
     if (this.#state.kind !== 'installed') return;
     const { installed, stops } = this.#state;
-    if (emits) this.#stops.beside++;
+    if (emits) this.#stops.emitted++;
     if (at !== undefined && this.#options.wanted === 'auto') await this.#spend(at, stops);
     await installed.stopped(emits);
     this.#stops.waiting = this.areDigested ? 0 : this.#stops.waiting + 1;
@@ -214,6 +214,7 @@ export class Engines implements StopObserver, EarlierRecords {
     return this.#installed?.target.holds(pc) ?? false;
   }
 
+  /** Whose trampoline lies there. */
   served(pc: bigint): ServedCode | undefined {
     return this.#known && servedAt(this.#known.placement.served, pc);
   }
@@ -283,6 +284,7 @@ export class Engines implements StopObserver, EarlierRecords {
     else handler();
   }
 
+  /** How long records were digested, in milliseconds. */
   get digestedMs(): number {
     return this.results.digestedMs + (this.#known?.drained.digestedMs ?? 0);
   }

@@ -51,6 +51,7 @@ export class Results {
     this.#present = present;
   }
 
+  /** Of all programs so far. */
   get all(): Result {
     const installed = this.#present();
     return installed ? sum(this.#past, installed) : this.#past;

@@ -34,8 +34,8 @@ export class StopBudget {
   }
 
   /**
-   * The target has stopped at a hit of the probe of this name, or where a call returns, perhaps another one than the
-   * open one that is waited for. Returns what is to stop it no more: nothing while the budget is not spent.
+   * The target has stopped at a hit of the probe of this name, or where a call returns. That may be another call than
+   * the open one that is waited for. Returns what is to stop it no more: nothing while the budget is not spent.
    */
   spend(at: string | Addr, now: Moment): readonly (string | Addr)[] {
     const price = this.#isRepeatable ? 1 : this.#priceBy(now);
@@ -87,5 +87,6 @@ export class StopBudget {
 /** A moment, in milliseconds of the host. */
 interface Moment {
   readonly hostMs: number;
+  /** How long the target has run, in milliseconds. */
   readonly ranMs: number;
 }

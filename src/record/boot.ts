@@ -121,6 +121,7 @@ class Resets implements ResetWatch {
   readonly #parts: Parts;
   readonly #boot: Boot;
   count = 0;
+  /** Events in the trace at the last reset of the machine. */
   #eventsBefore = -1;
 
   constructor(vector: ResetVector, parts: Parts, boot: Boot) {

@@ -25,6 +25,7 @@ function added<K>(one: ReadonlyMap<K, number>, other: ReadonlyMap<K, number>): M
  */
 export class Connection {
   #link: Link | undefined;
+  /** Totals of the links before this one. */
   #earlier: Totals = {
     ...{ stops: 0, ranNs: 0, foreignHits: new Map<bigint, number>(), wasHit: false },
     ...{ others: undefined, standing: { allMs: 0, longestMs: 0 } },
@@ -70,6 +71,7 @@ export class Connection {
     return added(this.#earlier.foreignHits, this.engine.foreignHits);
   }
 
+  /** A probe's place was reached. */
   get wasHit(): boolean {
     return this.#earlier.wasHit || this.engine.wasHit;
   }
@@ -96,6 +98,7 @@ export class Connection {
     return time() as GuestNanos;
   }
 
+  /** Makes the run of the target end. */
   interrupt(logger: Logger): void {
     // A wire that breaks here breaks `run` too, which reports it.
     this.engine.stop().catch((thrown: unknown) => logger.debug({ error: String(thrown) }, 'could not interrupt'));

@@ -35,6 +35,7 @@ export class EarlyStops {
   readonly #addresses: readonly Addr[];
   /** Functions that are called where they are loaded, before paging is on. */
   readonly #loaded: CodeAsLoaded;
+  /** The engine's stops when the machine began. */
   #before = 0;
   #changes = 0;
   /** So many breakpoints are in the target that it is slow until its last page table is in use. */

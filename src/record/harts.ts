@@ -93,6 +93,7 @@ export class HartWords {
     this.#hints = new Map(hints);
   }
 
+  /** The target begins anew: words may belong to other harts. */
   forget(): void {
     this.#known.clear();
     this.#hints.clear();

@@ -78,6 +78,7 @@ export interface BeginEntry {
   /** How far the program was loaded from its own addresses. */
   readonly loadBias: string;
   readonly harts: readonly KnownHart[];
+  /** Accesses of watched places are not among the records. */
   readonly watches: boolean;
 }
 

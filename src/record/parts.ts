@@ -175,6 +175,7 @@ class StopConditions implements Disposable {
     this.#reason = 'failed';
   }
 
+  /** What is thrown ends the recording. */
   failing(work: () => void): void {
     try {
       work();

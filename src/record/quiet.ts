@@ -22,6 +22,7 @@ import type { Progress } from './recording.js';
 export interface QuietHart {
   /** A hart's number in the trace; of a thread the system's. */
   readonly number: number;
+  /** A thread's; undefined for a hart. */
   readonly name: string | undefined;
   /** `idle`: a hart that waits for an interrupt. `waits`: a thread that waits in the kernel. */
   readonly state: 'runs' | 'idle' | 'waits' | 'firmware' | 'other-code';
@@ -38,6 +39,7 @@ export interface QuietHart {
 /** A time without an event. */
 export interface Quiet {
   readonly ms: number;
+  /** Stops and records before it. */
   readonly hits: number;
   readonly codeAbsent: boolean;
   /** Stops in it that led to no event, because other code came to the places of probes. */
@@ -45,6 +47,7 @@ export interface Quiet {
   readonly isProcess: boolean;
   /** Those of which most is known, first; empty where nobody could look. */
   readonly harts: readonly QuietHart[];
+  /** How many more harts there are. */
   readonly more: number;
 }
 

@@ -23,7 +23,7 @@ export interface LogRequest {
   readonly isTrace?: boolean | undefined;
 }
 
-/** Of a trace without records: those beside it are an older one's, which `recover` would bring back. */
+/** Of a trace without records: what lies next to it is of an older one, which `recover` would bring back. */
 export function removeOlder({ path, isTrace }: LogRequest, logger: Logger): void {
   if (isTrace || !existsSync(path)) return;
   logger.warn({ path }, 'removes the records of a recording that was killed');

@@ -43,7 +43,7 @@ export class Recovery {
     this.#tracers.sink.flush();
   }
 
-  /** Does what an entry says; false if it says that these are other probes than the program's, or another target's harts. */
+  /** Does what an entry says; false if its probes are not the program's, or its harts another target's. */
   entry(entry: LogEntry): boolean {
     const { calls, output, counting } = this.#tracers;
     switch (entry.type) {

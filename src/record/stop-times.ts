@@ -9,6 +9,7 @@ export class StopTimes {
   readonly first: number[] = [];
   readonly #most: number;
   #last: number[] = [];
+  /** Older ones are not kept. */
   #areGone = false;
   /** The last stop, if no event has come since. */
   #stood = Number.POSITIVE_INFINITY;

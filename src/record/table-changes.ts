@@ -196,6 +196,7 @@ class QuietLooks {
     this.#seen.clear();
   }
 
+  /** How long until the next look, in milliseconds. */
   get patience(): number {
     return Math.min(patience.first * 2 ** this.#looks, patience.longest);
   }

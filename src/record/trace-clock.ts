@@ -54,6 +54,7 @@ interface CounterWishes {
   /** Whether there may be trampolines that read it. */
   readonly isWanted: () => boolean;
   readonly now: () => number;
+  /** Called when the kernel was let read it. */
   readonly opened: (closed: ClosedCounter) => void;
 }
 

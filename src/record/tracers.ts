@@ -28,6 +28,7 @@ import type { Verified } from './verify.js';
 /** The tracers, which make events of hits, and the sink that takes the events. */
 export interface Tracers {
   readonly calls: CallTracer;
+  /** Of further programs. */
   readonly others: readonly TracedProgram[];
   readonly spaces: SpaceNumbers;
   /** One for each kind that traces code. */

@@ -50,6 +50,7 @@ import { verifySampling } from './sampler.js';
 export interface Verified {
   /** With its addresses in the target. */
   readonly program: Program;
+  /** A process of Linux; else a machine. */
   readonly isProcess: boolean;
   /** Where the target's code was compared with the ELF's. */
   readonly code: readonly Addr[];

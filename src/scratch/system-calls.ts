@@ -301,7 +301,7 @@ function whyNoCalls(status: string | undefined): string | undefined {
 }
 
 /**
- * The signal that has stopped it, but for one by which a server stops a process that is attached to, and for that of an
+ * The signal that has stopped it. Not one by which a server stops a process that is attached to; nor that of an
  * instruction, which raises it again.
  */
 function signalsOf({ state, features }: Session): number[] {

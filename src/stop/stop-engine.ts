@@ -110,6 +110,7 @@ export class StopEngine {
     return this.#others?.counts;
   }
 
+  /** Inserts the breakpoints of further programs. */
   async armOthers(): Promise<void> {
     await this.#others?.arm();
   }

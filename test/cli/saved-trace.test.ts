@@ -154,6 +154,12 @@ t.test('what is wrong is one sentence with a code', async (t) => {
   };
   t.match(await code('report', trace, '--callers', 'laef'), /^1 .*'laef' \[TRACE_NO_MATCH\]\n +nearest: leaf/);
   t.match(await code('report', trace, '--filter', 'zzzzzzzz'), /^1 .*TRACE_NO_MATCH/);
+  const waits = [
+    ['report', trace, '--by', 'await'],
+    ['profile', trace, '--off-cpu'],
+  ];
+  for (const words of waits)
+    t.match(await code(...words, '--filter', '* if duration > 1ms'), /^2 .*without a condition \[USAGE\]\n +leave out/);
   t.match(await code('report', trace, '--from', 'soon'), /^2 .*--from takes a time/);
   t.match(await code('convert', trace, '--to', 'folded', '-o', 'x'), /^2 .*; a format is named by the extension of -o/);
   t.match(await code('report', trace, '--sort', 'size'), /^2 /);

@@ -11,7 +11,7 @@ const MOST = 64n;
 /**
  * Where the messages lie that were sent to a channel of tokio and not received, `chan` being its `Chan`:
  *
- *   Chan { tx: list::Tx { tail_position, .. }, rx_fields: RxFields { list: list::Rx { head: NonNull<Block>, index, .. } } }
+ *   Chan { tx: list::Tx { tail_position, .. }, rx_fields: RxFields { list: list::Rx { head, index, .. }, .. }, .. }
  *   Block { header: { start_index, next, ready_slots, .. }, values: [T; 32] }
  */
 export async function queuedMessages(memory: MemoryReader, chan: { readonly type: Die; readonly address: Addr }) {

@@ -57,7 +57,8 @@ interface Walk {
 
 /**
  * Finds the pointers that values of some types have. These may lie in the locals of a Future's present state, enums,
- * tuples, arrays, `Box`, `Vec`, and messages that were not received. What a `&` points to belongs to somebody else, and is not searched.
+ * tuples, arrays, `Box`, `Vec`, and messages that were not received. What a `&` points to belongs to somebody else, and
+ * is not searched.
  */
 export class References {
   readonly #memory: MemoryReader;

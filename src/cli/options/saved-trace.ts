@@ -98,8 +98,13 @@ export function checkReport(given: ReportArguments): void {
   if (nth !== undefined && !story) throw usage('--nth needs --story: which of what it names', "try --story 'net::rx'");
   const [other] = format === 'gnu' ? givenOf(given, ['json', 'callers', 'callees', 'story']) : [];
   if (other !== undefined) throw usage(`--${other} and --format gnu do not go together`);
-  if ((by === 'await' || by === 'latency') && filter?.condition)
-    throw usage(`--by ${by} takes a --filter without a condition`);
+  if (by === 'await' || by === 'latency') checkNamesAlone(`--by ${by}`, filter);
+}
+
+/** A condition compares what calls and polls have, and not waits and lives. */
+export function checkNamesAlone(option: string, filter: TraceFilter | undefined): void {
+  if (filter?.condition === undefined) return;
+  throw usage(`${option} takes a --filter without a condition`, 'leave out what begins with `if`: names choose here');
 }
 
 const graphSortKeys = ['total', 'self', 'calls', 'name'] as const;

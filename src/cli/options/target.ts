@@ -34,7 +34,7 @@ import {
   text,
   usage,
 } from './option.js';
-import { awaitsFull, moment, partOptions } from './saved-trace.js';
+import { awaitsFull, checkNamesAlone, moment, partOptions } from './saved-trace.js';
 
 const oneOut = 'leave one of them out';
 
@@ -323,7 +323,7 @@ function checkOffCpu(given: GivenProfile): void {
   const [other] = givenOf(given, ofSampling);
   if (given.programs.length > 0) throw usage('--elf and --off-cpu do not go together', 'a saved trace needs no target');
   if (other !== undefined) throw usage(`--${other} and --off-cpu do not go together`, 'a saved trace needs no target');
-  if (given.filter?.condition) throw usage('--off-cpu takes a --filter without a condition');
+  checkNamesAlone('--off-cpu', given.filter);
   if (given['--'] !== undefined) {
     throw usage('--off-cpu takes a saved trace and no command', 'record one first: rsptrace run -o x.pftrace ...');
   }

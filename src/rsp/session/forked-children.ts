@@ -21,8 +21,8 @@ export class ForkedChildren {
 
   /**
    * Lets the child of a process that has just forked run on by itself, if this is the stop of a fork. The breakpoints
-   * that it has inherited are removed. The parent stays as it is. The child of a vfork runs in its parent's memory
-   * until `vforkdone`, so the parent's trap instructions must be removed, too.
+   * that it has inherited are removed. The parent stays as it is. But the child of a vfork runs in its memory until
+   * `vforkdone`. So its trap instructions must be removed, too.
    * @returns those that were removed in the parent
    */
   async letGoAt(stop: SignalStop): Promise<readonly Breakpoint[]> {

@@ -14,8 +14,8 @@ export interface StopSignal {
 /** The interrupts that were sent: how long each may take, and whether the stop that it brings is still to come. */
 export class Interrupts {
   /**
-   * A SIGSTOP. gdbserver makes the packet a SIGINT to the process group: one that a signalfd or sigwait takes ends the
-   * program, and other processes of the group, which are not traced, get it too.
+   * A SIGSTOP. gdbserver makes the packet a SIGINT to the process group. One that a signalfd or sigwait takes ends the
+   * program. Other processes of the group, which are not traced, get it too.
    */
   bySignal: StopSignal | undefined;
   /** The last interrupt was such a signal. */

@@ -1,7 +1,7 @@
 /*
- * A report as one HTML file, which loads nothing: a page (../../viewer, made by scripts/viewer.mjs), then blocks of
- * data (./columns.ts), packed, in elements that are no scripts to a browser. Blocks are written as they fill up, so
- * memory does not grow with the trace. The last block has the tables (./tables.ts).
+ * A report as one HTML file, which loads nothing. First comes a page (../../viewer, made by scripts/viewer.mjs), then
+ * packed blocks of data (./columns.ts). They are in elements that are no scripts to a browser. Blocks are written as
+ * they fill up, so memory does not grow with the trace. The last block has the tables (./tables.ts).
  */
 import { startOf } from '../../../base/file-bytes.js';
 import type { TraceSink } from '../../events/events.js';

@@ -129,7 +129,7 @@ export function infoOf({ version: _, ...info }: Heading, harts: readonly HartInf
   return { ...info, harts };
 }
 
-/** Instances of one generic function share a name, and an annotation's name is to be one alone: their addresses follow. */
+/** Instances of one generic function share a name, which is to be one annotation's: their addresses follow it. */
 export function putEngines(into: Annotations, { probes, ownTime }: TraceFacts): void {
   const names = new Set<string>();
   for (const probe of probes) {

@@ -12,15 +12,15 @@
  *     tasks waiting, runnable       a counter each: tasks that wait for a wake, and for the poll that it causes
  *     console                       an instant a line of the guest's console
  *     gaps                          a slice where the link was broken; only where there is one
- *   shell                           a process of the kernel: its stacks and tasks, and a slice from the first to the last that was seen of it
+ *   shell                           a process of the kernel: its stacks and tasks, and a slice of the time it was seen
  *
  * A flow leads through all polls of a task that stand in no other poll of it, and its waits between them. Another leads
- * from a wake, an instant on its hart, to the poll that it causes. One leads from a system call to what the kernel runs
- * first for it, and one from there back to the end of the system call.
+ * from a wake, an instant on its hart, to the poll that it causes. A third leads from a system call to what the kernel
+ * runs first for it. A fourth leads from there back to the call's end.
  *
- * Track uuids: 1 the process, 2 `tasks`, odd from 3 roots, even from 4 harts, even from FIRST_THREAD threads;
- * even from FIRST_PROCESS processes and their tasks; odd from FIRST_SAMPLED harts in a profile; GAPS_TRACK, and watched places in even numbers down
- * from there. Nothing of the host is written.
+ * Track uuids are 1 (the process), 2 (`tasks`), odd numbers from 3 (roots), and even ones from 4 (harts). Even ones are
+ * threads from FIRST_THREAD, and processes and their tasks from FIRST_PROCESS. Odd ones from FIRST_SAMPLED are harts of
+ * a profile. From GAPS_TRACK even numbers down are watched places. Nothing of the host is written.
  */
 
 import type { AwaitPlace } from '../../../events/await-place.js';
