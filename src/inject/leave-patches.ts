@@ -20,33 +20,43 @@ export async function leavePatches(
   arch: Architecture,
   patches: readonly Piece[],
   places: ReadonlyMap<bigint, Addr> = new Map(),
-  most = mostSteps,
 ): Promise<void> {
   const sorted = inOrder(patches);
   const inside = (pc: bigint): boolean => {
     const piece = pieceBefore(sorted, pc);
     return piece !== undefined && pc < piece.address + BigInt(piece.length) && !places.has(pc);
   };
+  const at = await stepOut(session, arch, inside, mostSteps);
+  if (at === undefined) return;
+  throw new RsptraceError('PATCH_REFUSED', `a hart does not leave ${hex(at)}, where code is to be changed`, {
+    hint: '--engine stop patches nothing',
+  });
+}
+
+/**
+ * Steps every hart as long as its program counter is `inside`; the target may have ended meanwhile.
+ * @param most steps a hart
+ * @returns where a hart stands that did not come out
+ */
+export async function stepOut(
+  session: Session,
+  arch: Architecture,
+  inside: (pc: bigint) => boolean,
+  most: number,
+): Promise<bigint | undefined> {
   for (const { id } of await session.harts()) {
     let signal: number | undefined;
     for (let steps = 0; ; steps++) {
       const pc = await registerOf(session, arch.pc, id);
       if (signal === undefined && (pc === undefined || !inside(pc))) break;
-      if (steps === most) {
-        throw new RsptraceError(
-          'PATCH_REFUSED',
-          `a hart does not leave ${hex(pc ?? 0n)}, where code is to be changed`,
-          {
-            hint: '--engine stop patches nothing',
-          },
-        );
-      }
+      if (steps === most) return pc ?? 0n;
       const stop = await session.resume({ kind: 'step', hart: id, ...(signal === undefined ? {} : { signal }) });
-      if (session.state.kind !== 'idle') return;
+      if (session.state.kind !== 'idle') return undefined;
       // A signal came instead: the step that forwards it to the process enters its handler.
       signal = programSignal(stop);
     }
   }
+  return undefined;
 }
 
 /** Harts at these places go on where each one leads. */

@@ -9,7 +9,7 @@ import { accessTo, PAGE, type Region } from '../scratch/index.js';
 import type { ControlWords } from './control-words.js';
 import type { DrainedRecords } from './drained-records.js';
 import { interruptedInside } from './interrupted.js';
-import { leavePatches, runForMoment } from './leave-patches.js';
+import { runForMoment, stepOut } from './leave-patches.js';
 import { leadPast, type SearchedRam } from './open-returns.js';
 import type { Patches } from './patches.js';
 import type { Placement } from './placement.js';
@@ -110,21 +110,21 @@ export class LeftCode {
    */
   async leadPast(elf: ElfFile, ram: SearchedRam, staysHere = false): Promise<boolean> {
     const { session, scratch, arch } = this.#parts.options;
+    const { placement } = this.#parts.layout;
     const options = {
       ...this.#parts.options,
       elf,
       ram,
-      placement: this.#parts.layout.placement,
+      placement,
       ours: [scratch.code, scratch.data],
     };
-    const { ranges } = this.#parts.layout.placement;
     for (let moment = 1; await leadPast(options); moment *= 2) {
       if (!(await this.#isInside())) return true;
       if (moment > longestWrite) return false;
       // Nobody answers a stop any more.
       await session.clearBreakpoints();
       // One that does not come out is inside still.
-      if (staysHere) await leavePatches(session, arch, ranges, new Map(), mostStepsOut).catch(() => {});
+      if (staysHere) await stepOut(session, arch, (pc) => holdsCode(placement, pc), mostStepsOut);
       else await runForMoment(session, moment);
       if (session.state.kind !== 'idle') return true;
     }
