@@ -29,7 +29,7 @@ import { planWishes, refusedScratch } from './recording/asked.js';
 import { report } from './recording/outcome.js';
 import { type Prepared, withRecording } from './recording/prepare.js';
 import { type Recorded, recordSession } from './recording/session.js';
-import { nothingToBoot, runTarget, verifyLoadable } from './runner.js';
+import { nothingToBoot, orUntraced, runTarget, verifyLoadable } from './runner.js';
 
 /**
  * What QEMU ends with where success is written to isa-debug-exit: `value << 1 | 1`. 0, and the 0x10 of kernels that
@@ -44,18 +44,17 @@ const debugExits = [0, 1, 33];
 export async function recordRun(given: RunArguments): Promise<number> {
   const elf = given.elf === undefined ? undefined : programNamed(given.elf);
   const isMachine = /^qemu-system-/.test(basename(given.command[0] ?? ''));
-  if (!isMachine && elf !== undefined && isLinuxProgram(await ElfFile.open(elf)))
-    return recordProgram({ ...given, elf });
+  if (!isMachine && elf !== undefined && isLinuxProgram(await ElfFile.open(elf))) return program(given, elf);
   const [name, ...rest] = given.command;
   const own = name === undefined ? undefined : programNamed(name);
   if (!isMachine && elf === undefined && own !== undefined && (await isOwnProgram(own)))
-    return recordProgram({ ...given, elf: own, command: rest });
+    return program({ ...given, command: rest }, own);
   const target = runTarget(elf, given.command);
   const { command, notes: fixed } = given.deterministic
     ? deterministicCommand(target.command)
     : ({ command: target.command, notes: [] } satisfies Omit<DeterministicCommand, 'added'>);
   const args = { ...given, elf: target.elf, command };
-  return withRecording(args, async (prepared) => {
+  const recording = withRecording(args, async (prepared) => {
     verifyLoadable(prepared.program.elf, command);
     if (target.isOurs) note(`starts ${target.command.join(' ')}`);
     const { text: sampled } = prepared.program.specs.find(({ kind }) => kind === 'sample') ?? {};
@@ -63,6 +62,15 @@ export async function recordRun(given: RunArguments): Promise<number> {
     note(...notes.map((why) => `not every run will be the same: ${why}`));
     return runGuest(args, prepared);
   });
+  return orUntraced(recording, args, command, hasDebugExit(command) ? debugExits : [0]);
+}
+
+function program(args: RunArguments, elf: string): Promise<number> {
+  return orUntraced(recordProgram({ ...args, elf }), args, [elf, ...args.command], [0]);
+}
+
+function hasDebugExit(command: readonly string[]): boolean {
+  return command.some((word) => /^isa-debug-exit\b/.test(word));
 }
 
 /** How far a first boot shows that its loader moves a kernel; undefined if it is said, or if none moves it. */
@@ -92,8 +100,8 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
   using wire = wireRecorder(args, prepared.logger, true);
   using kept = new ConsoleFile(args.console);
   const ending = new AbortController();
-  const hasDebugExit = args.command.some((word) => /^isa-debug-exit\b/.test(word));
-  using watch = new GuestWatch(guestLimits(args, hasDebugExit ? debugExits : [0]), () => ending.abort());
+  const successes = hasDebugExit(args.command) ? debugExits : [0];
+  using watch = new GuestWatch(guestLimits(args, successes), () => ending.abort());
   const out = args.json ? process.stderr : process.stdout;
   let record: ((text: Uint8Array) => void) | undefined;
   const onConsole = (text: Uint8Array): void => {

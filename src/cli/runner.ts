@@ -1,12 +1,16 @@
 // `rsptrace run` without an ELF: as cargo's runner, or with the ELF that QEMU loads.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, statSync } from 'node:fs';
-import { basename } from 'node:path';
+import { basename, resolve } from 'node:path';
 import { architectureOf } from '../arch/index.js';
 import { hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { headOf } from '../base/file-bytes.js';
 import type { ElfFile } from '../elf/index.js';
 import { qemuOptions } from '../target/index.js';
+import { ExitCode, note } from './failure.js';
+import type { RunArguments } from './options/recording.js';
 
 /** What to trace, and how it is started. */
 interface RunTarget {
@@ -41,6 +45,45 @@ export function runTarget(elf: string | undefined, command: readonly string[]): 
   if (start === undefined) throw noElf(`${program} is for a processor that rsptrace starts no QEMU for`);
   const append = args.length === 0 ? [] : ['-append', args.join(' ')];
   return { elf: program, command: [...start, '-kernel', program, ...append], isOurs: true };
+}
+
+/** What these say is that a program has nothing of what is probed. */
+const nothingProbed: ReadonlySet<string> = new Set(['FUTURES_NONE', 'PROBE_INLINED', 'PROBE_NO_MATCH']);
+
+/** Options that hold the program to something, which only a recording does, or that ask for its result. */
+const bound = [
+  ...(['budget', 'console', 'console-expect', 'console-fail', 'console-until', 'guest-time-limit'] as const),
+  ...(['json', 'junit', 'keep-running', 'time-limit'] as const),
+];
+
+/**
+ * Cargo (which sets CARGO) gives its runner each test binary, also those that have nothing of what is probed. Such a one
+ * runs without a trace, because an error would end `cargo test`. Gives the exit status.
+ */
+export async function orUntraced(
+  recording: Promise<number>,
+  args: RunArguments,
+  [name = '', ...rest]: readonly string[],
+  usual: readonly number[],
+): Promise<number> {
+  try {
+    return await recording;
+  } catch (thrown) {
+    const isNothing = thrown instanceof RsptraceError && nothingProbed.has(thrown.code);
+    const isBound = bound.some((option) => isGiven(args[option]));
+    if (!isNothing || isBound || process.env.CARGO === undefined) throw thrown;
+    note(`${name} runs without a trace: ${thrown.message}`);
+    const child = spawn(existsSync(name) ? resolve(name) : name, rest, { stdio: 'inherit' });
+    const [status, signal] = (await once(child, 'exit')) as [number | null, string | null];
+    if (signal !== null) note(`${name} was ended by ${signal}`);
+    const successes = args['success-status'].length > 0 ? args['success-status'] : usual;
+    if (status !== null && successes.includes(status)) return ExitCode.recorded;
+    return args['guest-status'] && status !== null ? status : ExitCode.guestFailed;
+  }
+}
+
+function isGiven(value: unknown): boolean {
+  return value !== undefined && value !== false && !(Array.isArray(value) && value.length === 0);
 }
 
 const elfMagic = 0x7f454c46;

@@ -2,6 +2,7 @@ import type { StuckTask } from '../async/futures/index.js';
 import { messageOf } from '../base/errors.js';
 import { partOf, silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
+import { verifyRuntime } from '../base/runtime.js';
 import { instructionClock } from '../clock/index.js';
 import { DigestPace, restTimes } from '../inject/index.js';
 import { watchRef } from '../probes/index.js';
@@ -21,10 +22,11 @@ import { verify } from './verify.js';
  *
  * If the wire breaks in the middle, the result has an `error`. What was recorded is kept.
  * @throws RsptraceError for what is wrong before the guest runs: `ARCH_MISMATCH`, `ELF_MISMATCH`, `KERNEL_MOVES`,
- * `LOAD_ADDRESS_UNKNOWN`, `RSP_*`, `WATCH_*`
+ * `LOAD_ADDRESS_UNKNOWN`, `NODE_NEEDED`, `RSP_*`, `WATCH_*`
  */
 export async function record(asked: RecordOptions): Promise<Recording> {
   const started = performance.now();
+  verifyRuntime();
   const options = await withClock({ ...asked, logger: asked.logger && partOf(asked.logger, 'record') });
   const target = await verify(options);
   const { ram } = target;
