@@ -81,6 +81,15 @@ t.test('a project that uses every entry', (t) => {
   t.end();
 });
 
+t.test('pages are made of the declarations, and each link leads to one', (t) => {
+  const folder = scratchFolder(t);
+  const typedoc = join(root, 'node_modules/.bin/typedoc');
+  execFileSync(typedoc, ['--out', folder, '--logLevel', 'Warn'], { cwd: root, stdio: 'pipe' });
+  t.match(readFileSync(join(folder, 'functions/index.attach.html'), 'utf8'), /RSP_CONNECT|ELF_/);
+  t.ok(readFileSync(join(folder, 'modules/rsp.html'), 'utf8').includes('Session'));
+  t.end();
+});
+
 /** What the compiler says. */
 function compile(folder: string): string {
   try {

@@ -18,7 +18,7 @@ const SYSTEM_DEBUG_DIR = '/usr/lib/debug';
 export interface DebugFileOptions {
   /** The file with the debug info; no other is searched. */
   readonly debugFile?: string | undefined;
-  /** Folders laid out like {@link SYSTEM_DEBUG_DIR}, which is searched after them. */
+  /** Folders laid out like `/usr/lib/debug`, which is searched after them. */
   readonly debugDirs?: readonly string[] | undefined;
 }
 

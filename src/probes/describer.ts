@@ -46,7 +46,7 @@ interface Signature {
   readonly result: { readonly type: string; readonly shape: Shape; readonly where: ValuePlace } | undefined;
   /** An argument is, or may be, passed on the stack: its return address must stay unchanged. */
   readonly stackArguments: boolean;
-  /** See {@link leavesScratch}; false where no debug info says what compiled it. */
+  /** See `leavesScratch`; false where no debug info says what compiled it. */
   readonly scratchIsFree: boolean;
 }
 

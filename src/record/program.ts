@@ -58,7 +58,7 @@ export interface Program {
   readonly wakes: Wakes | undefined;
   /** The kinds of probes that there are. */
   readonly known: readonly ProbeKind[];
-  /** What {@link enginePlan} has given, by its wishes. */
+  /** What `enginePlan` has given, by its wishes. */
   readonly planned: Map<string, EnginePlanOptions>;
   /** Further programs of the same machine, in user mode, with probes of their own. */
   readonly others: readonly Program[];

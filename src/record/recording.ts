@@ -89,7 +89,7 @@ export interface RecordOptions {
   readonly console?: ((take: (text: Uint8Array) => void) => void) | undefined;
   /** Sees every hit once its events are in the sink. */
   readonly observer?: HitObserver;
-  /** Keep what was not understood yet in a file, for {@link recover} if this process is killed. */
+  /** Keep what was not understood yet in a file, for `rsptrace recover` if this process is killed. */
   readonly log?: LogRequest | undefined;
   /**
    * Looks at the tasks of the target where rsptrace itself ends the recording, before it is left. What it gives works
@@ -109,7 +109,7 @@ export interface RecordOptions {
   readonly onLeft?: (end: Recording['end']) => void;
   /**
    * By when records must be understood, as `performance.now` counts, once that is known. The rest stays in the log, for
-   * {@link recover}, and is missing in the trace.
+   * `rsptrace recover`, and is missing in the trace.
    */
   readonly deadline?: (() => number | undefined) | undefined;
   /** When it is aborted, records that are not understood yet are left as behind the deadline. */

@@ -11,7 +11,7 @@ export interface CounterCalibration {
   readonly referenceHz: number;
   /** Where the machine has the timer; undefined if it has none. Asked through the stub's own commands. */
   reference(monitor: (command: string) => Promise<string | undefined>): Promise<number | undefined>;
-  /** `reference`: what {@link reference} has found. */
+  /** `reference`: what the method of that name has found. */
   code(at: Addr, reference: number): { readonly bytes: Uint8Array; readonly breakpoint: Addr };
   /** Registers that it changes, to be restored. */
   readonly changes: readonly string[];

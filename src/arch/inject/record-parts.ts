@@ -30,7 +30,7 @@ export type FieldSource =
   | { readonly kind: 'load'; readonly base: LoadBase; readonly offset: number; readonly align: number }
   /** A word of the control block. `outer` is that of the poll around this call, at the entry and at the exit. */
   | { readonly kind: 'control'; readonly offset: number }
-  /** The address of the Future whose poll is open in this thread, or 0: the first of {@link OuterWords}. */
+  /** The address of the Future whose poll is open in this thread, or 0: the first of `OuterWords`. */
   | { readonly kind: 'outer' };
 
 /** The word by which a trampoline names its hart, and where the client finds the same word. */
@@ -73,7 +73,7 @@ export interface OuterCopy {
   readonly room: number;
   /**
    * A register that must point into that Future; otherwise nothing is copied. The reason: a poll that was unwound is
-   * never closed, and its Future may have been freed. Required with {@link OuterWords}.
+   * never closed, and its Future may have been freed. Required with `OuterWords`.
    */
   readonly self?: string | undefined;
 }
@@ -109,7 +109,7 @@ export interface Condition extends IntegerIn {
   readonly value: bigint;
 }
 
-/** Makes this call the open outer poll until it returns. For one hart, or with {@link OuterWords}. Needs a hook. */
+/** Makes this call the open outer poll until it returns. For one hart, or with `OuterWords`. Needs a hook. */
 export interface Nesting {
   readonly self: string;
   /** Address of the list for `controlBlock.outerPlan`. */

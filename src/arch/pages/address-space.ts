@@ -53,7 +53,7 @@ export interface AddressSpace {
    */
   translate(address: Addr): Promise<Mapping | undefined>;
   /**
-   * All leaves that {@link WantedLeaves} asks for, in order of address. Throws `PAGE_TABLES_TOO_LARGE` after too many
+   * All leaves that `WantedLeaves` asks for, in order of address. Throws `PAGE_TABLES_TOO_LARGE` after too many
    * tables, because tables may contain each other.
    */
   mappings(wanted?: WantedLeaves): AsyncGenerator<Mapping>;

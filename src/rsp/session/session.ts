@@ -272,7 +272,7 @@ export class Session implements AsyncDisposable {
     return readObjectBytes(this.#ask, name, annex, this.features.packetSize);
   }
 
-  /** A file on the stub's machine, whole, see {@link readRemoteFile}. */
+  /** A file on the stub's machine, whole. */
   async remoteFile(path: string, between?: () => Promise<void>): Promise<Uint8Array | undefined> {
     // What the process sees as its file: of a library that is some 30 round trips less.
     const pid = this.processHere;

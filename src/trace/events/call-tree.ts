@@ -62,7 +62,7 @@ export const furtherStacks: SampledFrame = {
   line: undefined,
 };
 
-/** Calls and polls by their stacks, of all harts together. Past {@link MOST_STACKS} further stacks are merged. */
+/** Calls and polls by their stacks, of all harts together. Past 300,000 stacks further ones are merged. */
 export class CallTree extends TimedFold {
   readonly #root = nodeOf(undefined, undefined);
   info: TraceInfo | undefined;
