@@ -29,18 +29,34 @@ export interface AtTarget {
   reopen(): Promise<Session>;
 }
 
+/** A target at the stub of --remote. */
+interface AtStub extends AtTarget {
+  /** What the target prints through its stub is also given to `take`, from now on. */
+  readonly console: (take: (text: Uint8Array) => void) => void;
+}
+
 /** Connects to the stub of --remote, as {@link atTarget} does. The guest's console goes to stderr. */
 export async function atStub<T>(
   remote: string,
   { args, logger, arch, path }: BeforeTarget,
-  body: (target: AtTarget) => Promise<T>,
+  body: (target: AtStub) => Promise<T>,
 ): Promise<T> {
   using recordWire = wireRecorder(args, logger);
   const expectedArchitecture = arch?.name;
+  let taken: ((text: Uint8Array) => void) | undefined;
+  const onConsole = (text: Uint8Array): void => {
+    showConsole(text);
+    taken?.(text);
+  };
   const open = (): Promise<Session> =>
-    connect(remote, { logger, timeoutMs: args.timeout, onConsole: showConsole, recordWire, expectedArchitecture });
+    connect(remote, { logger, timeoutMs: args.timeout, onConsole, recordWire, expectedArchitecture });
   const isLeft = path !== undefined && parseRemote(remote).kind !== 'replay';
-  return await atTarget(open, body, { cleanUp: isLeft ? [...leavesStub('stub', path), remote] : undefined });
+  const console: AtStub['console'] = (take) => {
+    taken = take;
+  };
+  return await atTarget(open, (target) => body({ ...target, console }), {
+    cleanUp: isLeft ? [...leavesStub('stub', path), remote] : undefined,
+  });
 }
 
 interface LeavingOptions {

@@ -46,7 +46,7 @@ export async function recordAt(
   if (remote.kind === 'replay' && samplesOf(prepared.program)) throw replayed();
   const isReplayed = remote.kind === 'replay';
   const before = { args, logger: prepared.logger, path: args.elf };
-  return await atStub(args.remote, before, async ({ session, recordingBegins, reopen }) => {
+  return await atStub(args.remote, before, async ({ session, recordingBegins, reopen, console }) => {
     // A recording of the wire has no target that could still be there.
     const reconnect = args.reconnect && !isReplayed ? () => openAgain(reopen) : undefined;
     // A recording of `rsptrace run` is played back to the requests of that command.
@@ -54,7 +54,14 @@ export async function recordAt(
     const resetVector = wasLaunched(remote) ? await ResetVector.find(session, arch, prepared.logger) : undefined;
     const begun = resetVector || reconnect || isReplayed ? undefined : await fromReset(prepared, session);
     recordingBegins();
-    return await recordSession(prepared, session, { reconnect, resetVector, isReplayed, ...begun, ...watched });
+    return await recordSession(prepared, session, {
+      reconnect,
+      resetVector,
+      isReplayed,
+      console,
+      ...begun,
+      ...watched,
+    });
   });
 }
 

@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
-import { rsptrace, scratchFolder, start } from '../support/command.js';
-import { compileReleased } from '../support/native.js';
+import { rsptrace, rsptraceProcess, scratchFolder, start } from '../support/command.js';
+import { compileC, compileReleased } from '../support/native.js';
 import { freePort, untilListens } from '../support/stub-servers.js';
 
 /** The states of a process's threads: R, S, ..., T where a signal has stopped it. */
@@ -32,4 +32,25 @@ t.test('four busy threads, recorded with a stop at each event: none of them is l
     statesOf(pid).filter((state) => state === 'T' || state === 't'),
     [],
   );
+});
+
+t.test('what a program prints through the stub is in the trace', async (t) => {
+  const source = `
+#include <stdio.h>
+#include <unistd.h>
+__attribute__((noinline)) int work(int x) { __asm__ volatile(""); return x + 1; }
+int main(void) { setlinebuf(stdout); for (int i = 0; i < 3; i++) { work(i); printf("line %d\\n", i); } usleep(300000); }`;
+  const program = compileC(t, source);
+  const port = await freePort();
+  const server = start('lldb-server-14', ['gdbserver', `127.0.0.1:${port}`, '--', program]);
+  t.teardown(() => void server.process.kill('SIGKILL'));
+  await untilListens(port);
+  const trace = join(scratchFolder(t), 'out.csv');
+  const options = ['--engine', 'stop', '-p', 'fn:work', '-o', trace];
+  const { stderr } = await rsptraceProcess('-r', `:${port}`, ...options, program).ended;
+  t.match(stderr, /^line 0$/m, 'and on stderr');
+  const rows = readFileSync(trace, 'utf8').split('\n');
+  const lines = rows.filter((row) => row.startsWith('console,')).map((row) => row.split(',')[6]);
+  t.strictSame(lines, ['line 0', 'line 1', 'line 2']);
+  t.equal(rows.filter((row) => row.startsWith('call,')).length, 3);
 });
