@@ -80,6 +80,7 @@ export interface SystemCallModel {
   readonly changes: readonly string[];
   /** The kernel's register that is -1 if no call has to be restarted. Only the stub of a Linux process has it. */
   readonly restart: string;
+  readonly threadPointer: string;
   readonly numbers: Readonly<Record<LinuxCall, number>>;
   /** Why a process must make no call. Found from its registers and, if it can be read, /proc/PID/status. */
   refused(registers: RegisterReader, status: string | undefined): string | undefined;

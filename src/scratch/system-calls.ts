@@ -15,6 +15,7 @@ import { RsptraceError } from '../base/errors.js';
 import { pidOf, programSignal, type RegisterBlock, registersOf, type Session, type StopReply } from '../rsp/index.js';
 import { finishOwnCall } from '../target/index.js';
 import { findInstruction } from './call-instruction.js';
+import { keepSequence } from './interrupted-sequence.js';
 import { leadToThread, masksOf, saveThread, takeBackThread } from './saved-thread.js';
 
 /** Runs one call; a result within [-4095, -1] is a negated errno. */
@@ -110,6 +111,7 @@ export class SystemCalls {
     const stackPointer = before.register(this.#arch.sp) ?? 0n;
     const putBack = await saveThread(session, hart, stackPointer);
     if (!putBack) throw unavailable('the stack of the thread has no room');
+    const putSequenceBack = await keepSequence(session, hart, before, [this.#arch.pc, this.#model.threadPointer]);
     const held = signalsOf(session);
     const call: SystemCall = (name, ...parameters) => this.#call(hart, held, name, parameters);
     try {
@@ -117,6 +119,7 @@ export class SystemCalls {
     } finally {
       if (session.state.kind === 'idle') {
         await this.#restore(hart, before);
+        await putSequenceBack();
         await putBack();
       }
     }

@@ -365,6 +365,37 @@ int main(void) { char c; prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT); read(0, &c,
   t.equal(await output, 'alive\n');
 });
 
+/** Traps in a sequence, and says whether that was aborted. */
+const SEQUENCE = `
+#include <sys/rseq.h>
+static __attribute__((noinline)) int section(void) {
+  struct rseq *area = (struct rseq *)((char *)__builtin_thread_pointer() + __rseq_offset);
+  int aborted = 0;
+  __asm__ volatile(
+    ".pushsection .data.rel.local, \\"aw\\"\\n.balign 32\\n3: .long 0, 0\\n.quad 1f, 2f - 1f, 4f\\n.popsection\\n"
+    "lea 3b(%%rip), %%rax\\nmov %%rax, 8(%[area])\\n1: nop\\nint3\\nnop\\n2: jmp 6f\\n"
+    ".byte 0x0f, 0xb9, 0x3d\\n.long 0x53053053\\n4: movl $1, %[aborted]\\n6:\\n"
+    : [aborted] "+r"(aborted) : [area] "r"(area) : "rax", "memory", "cc");
+  return aborted;
+}
+int main(void) { return section() ? 7 : 3; }
+`;
+
+t.test('a thread in a restartable sequence: the kernel aborts that, after calls of ours too', async (t) => {
+  const program = compileC(t, SEQUENCE);
+  for (const withCalls of [false, true]) {
+    const server = await gdbserver(t, program);
+    await using session = await connect(server.address);
+    const stop = await session.resume({ kind: 'continue' });
+    t.match(stop, { kind: 'signal', signal: 5 });
+    if (withCalls) {
+      const calls = await SystemCalls.open(session, x86_64);
+      t.equal(await calls.with((call) => call('getpid')), BigInt(calls.pid));
+    }
+    t.match(await session.resume({ kind: 'continue' }), { kind: 'exited', status: 7 });
+  }
+});
+
 t.test('an emulator is no process', async (t) => {
   const qemu = frozenGuest(t, 'x86-o2');
   await using session = await connect(qemu.socket, { waitMs: 60_000 });

@@ -18,6 +18,7 @@ const systemCalls: SystemCallModel = {
   arguments: parameters,
   changes: ['rax', 'rcx', 'r11', ...parameters, 'rip', 'eflags', 'orig_rax'],
   restart: 'orig_rax',
+  threadPointer: 'fs_base',
   numbers: {
     close: 3,
     mmap: 9,
