@@ -3,7 +3,7 @@ import type { Addr } from '../base/addr.js';
 import type { Logger } from '../base/logger.js';
 import type { Tracer } from '../calls/index.js';
 import type { Breakpoint, Resume, Session, SignalStop } from '../rsp/index.js';
-import { ownSignal } from '../target/index.js';
+import { ownSignal, sharesMemory } from '../target/index.js';
 import type { Breakpoints } from './breakpoints.js';
 import type { StopParts } from './stop-engine-options.js';
 import type { Watchpoints } from './watchpoints.js';
@@ -45,6 +45,7 @@ export class ProcessEvents {
     const { session, arch, points } = this.#options;
     const { hart, child } = stop;
     if (child !== undefined) this.#warnOfChildren();
+    if (stop.reason === 'fork' && (await sharesMemory(session, arch, hart))) this.#warnOfSharing();
     if (stop.reason === 'fork' || stop.reason === 'vfork') this.#lifted = await session.children.letGoAt(stop);
     else if (stop.reason === 'vforkdone') await this.#putBack();
     else if (stop.reason === 'exec') await this.#exec(stop);
@@ -63,6 +64,14 @@ export class ProcessEvents {
     this.#options.logger.warn(
       {},
       'the process has forked: its children are not traced; rsptrace attach PID traces one that runs',
+    );
+  }
+
+  /** Its traps would be reported to nobody, and it runs for nobody knows how long. */
+  #warnOfSharing(): void {
+    this.#options.logger.warn(
+      {},
+      'the process has made a child that uses its memory (clone with CLONE_VM): from here on probes that stop see nothing, because breakpoints would end it; see engines.md',
     );
   }
 

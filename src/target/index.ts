@@ -23,7 +23,7 @@ export { coreThreads, type LinuxCore, readLinuxCore } from './linux-core.js';
 export { kernelNotFound, loadedElf, placeAtStart, placeInProcess, refuseObject, shiftedByAuxv } from './load-bias.js';
 export { type MemoryPiece, PacketRam, type RamChunk, type RamRange, readMemoryTree } from './machine-ram.js';
 export { biasWhenItRuns, isMovedAtBoot, type KernelWait } from './moved-kernel.js';
-export { finishOwnCall } from './own-call.js';
+export { finishOwnCall, sharesMemory } from './own-call.js';
 export { processLimits } from './process-limits.js';
 export {
   CopyRoom,

@@ -1,5 +1,7 @@
 // A process that has stopped inside of a system call of its own.
-import type { Breakpoint, Session, SignalStop, StopReason } from '../rsp/index.js';
+import type { Architecture } from '../arch/index.js';
+import { addr } from '../base/addr.js';
+import { type Breakpoint, registersOf, type Session, type SignalStop, type StopReason } from '../rsp/index.js';
 import { runFor } from './let-run.js';
 
 /** At these stops the call has not returned: the kernel gives its result when the thread goes on. */
@@ -44,4 +46,17 @@ async function goOn(session: Session, stop: SignalStop, hart: string): Promise<v
   const batch = session.batch();
   for (const breakpoint of lifted) batch.insertBreakpoint(breakpoint);
   await batch.send();
+}
+
+const CLONE_VM = 0x100n;
+
+/** Whether a fork that stops this thread is a clone(2), or clone3, whose child goes on in the same memory. */
+export async function sharesMemory(session: Session, arch: Architecture, hart?: string): Promise<boolean> {
+  const { atCall, callName } = arch.linux ?? {};
+  const registers = await registersOf(session, hart);
+  const call = atCall && callName?.(Number(registers.register(atCall.number) ?? -1n));
+  const first = registers.register(atCall?.arguments[0] ?? '') ?? 0n;
+  if (call !== 'clone3') return call === 'clone' && (first & CLONE_VM) !== 0n;
+  const flags = await session.memory(hart).read(addr(first), 8);
+  return flags !== undefined && (Buffer.from(flags).readBigUInt64LE() & CLONE_VM) !== 0n;
 }

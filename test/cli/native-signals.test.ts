@@ -92,3 +92,36 @@ t.test("the signal that ends a program has the system's number and name", async 
     t.match(JSON.parse(stdout), { guest_exit: `signal ${signals[name]} (${name})` });
   }
 });
+
+/** A child in the memory of its parent, whose end that waits for. */
+const sharing = build(
+  'sharing',
+  `#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+static char stack[65536];
+static volatile long jobs;
+__attribute__((noinline)) void job(void) { __sync_fetch_and_add(&jobs, 1); }
+static int child(void *a) { for (int i = 0; i < 5; i++) job(); return 0; }
+int main(void) {
+  int status = 1;
+  for (int i = 0; i < 5; i++) job();
+  clone(child, stack + sizeof stack, CLONE_VM | SIGCHLD, 0);
+  wait(&status);
+  for (int i = 0; i < 5; i++) job();
+  return status ? 1 : jobs;
+}`,
+);
+
+t.test('a child that uses its parent memory is no fork: trampolines stay, and it is said that stops are none', async (t) => {
+  for (const [engine, calls] of [
+    ['target', 15],
+    ['stop', 5],
+  ] as const) {
+    const { stdout, stderr } = await rsptrace('run', '--json', ...output, '--engine', engine, '-p', 'fn:job', sharing)
+      .ended;
+    t.match(JSON.parse(stdout), { guest_exit: 'status 15', functions: [{ calls }] });
+    t.match(stderr, /CLONE_VM/);
+  }
+});
