@@ -28,7 +28,7 @@ import {
 import type { PlannedStop } from '../probes/index.js';
 import { closeScratch, enterOtherTables, type Region, type Scratch, slackOf } from '../scratch/index.js';
 import type { StopEngine } from '../stop/index.js';
-import { changesItsCode, meanwhile, sharesMemory } from '../target/index.js';
+import { changesItsCode, meanwhile } from '../target/index.js';
 import { unavailable } from './engine-choice.js';
 import type { EnginesOptions, InstallationLog } from './engines-options.js';
 import type { ProbeChoices } from './probe-choices.js';
@@ -252,14 +252,12 @@ export function noteChanged(target: TargetEngine, choices: ProbeChoices): void {
 }
 
 async function cleanForked(
-  { session, arch }: EnginesOptions,
+  { session }: EnginesOptions,
   child: string,
   target: TargetEngine,
   code: ProbeCode,
   logger: Logger,
 ): Promise<void> {
-  // Its code is the parent's own.
-  if (await sharesMemory(session, arch)) return;
   if (await cleanChild(session, child, target.patches, bareExits(target.placement, code))) return;
   logger.warn({ child }, 'the child of a fork may still run trampolines');
 }

@@ -67,11 +67,11 @@ export class ProcessEvents {
     );
   }
 
-  /** Its traps would be reported to nobody, and it runs for nobody knows how long. */
+  /** Its traps would be reported to nobody, and its trampolines would outlive us: there is one memory for both. */
   #warnOfSharing(): void {
     this.#options.logger.warn(
       {},
-      'the process has made a child that uses its memory (clone with CLONE_VM): from here on probes that stop see nothing, because breakpoints would end it; see engines.md',
+      'the process has made a child that uses its memory (clone with CLONE_VM): from here on nothing more is recorded, because nothing of ours may stay in the memory of a child; rsptrace attach PID records again, once the child has ended',
     );
   }
 
