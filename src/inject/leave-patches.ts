@@ -45,18 +45,29 @@ export async function stepOut(
   most: number,
 ): Promise<bigint | undefined> {
   for (const { id } of await session.harts()) {
-    let signal: number | undefined;
     for (let steps = 0; ; steps++) {
       const pc = await registerOf(session, arch.pc, id);
-      if (signal === undefined && (pc === undefined || !inside(pc))) break;
-      if (steps === most) return pc ?? 0n;
-      const stop = await session.resume({ kind: 'step', hart: id, ...(signal === undefined ? {} : { signal }) });
+      if (pc === undefined || !inside(pc)) break;
+      if (steps === most) return pc;
+      const hasEntered = await giveSignal(session);
+      if (!hasEntered && session.state.kind === 'idle') await session.resume({ kind: 'step', hart: id });
+      // A signal may come instead of a step.
+      for (let signals = 0; signals < most && (await giveSignal(session)); signals++);
       if (session.state.kind !== 'idle') return undefined;
-      // A signal came instead: the step that forwards it to the process enters its handler.
-      signal = programSignal(stop);
     }
   }
   return undefined;
+}
+
+/** Gives the program the signal of the present stop, which any other step would drop; false if it has none. */
+async function giveSignal(session: Session): Promise<boolean> {
+  const { state } = session;
+  if (state.kind !== 'idle' || state.stop.kind !== 'signal') return false;
+  const signal = programSignal(state.stop);
+  if (signal === undefined) return false;
+  // It enters its handler.
+  await session.resume({ kind: 'step', hart: state.stop.hart ?? ANY_HART, signal });
+  return true;
 }
 
 /** Harts at these places go on where each one leads. */
@@ -101,8 +112,7 @@ export async function runForMoment(session: Session, ms: number): Promise<void> 
     if (state.kind !== 'idle' || state.stop.kind !== 'signal') return;
     const signal = programSignal(state.stop);
     if (runs) await runFor(session, Math.max(0, until - performance.now()), { kind: 'continue', signal });
-    else if (signal !== undefined) await session.resume({ kind: 'step', hart: state.stop.hart ?? ANY_HART, signal });
-    else return;
+    else if (!(await giveSignal(session))) return;
     // A process that has stopped for a fork has not run for long.
     runs = (await finishOwnCall(session)) && performance.now() < until;
   }
