@@ -38,6 +38,8 @@ export class RawLog {
   #length: number;
   readonly #readers: LogReader[] = [];
   #isGivenUp = false;
+  /** Of the first write that failed: nothing comes behind the hole. */
+  #failure: Error | undefined;
 
   /** Replaces an older file of that name. Throws the system's error. */
   constructor(path: string, isTrace = false) {
@@ -141,11 +143,17 @@ export class RawLog {
   }
 
   #write(parts: readonly Uint8Array[]): void {
+    if (this.#failure) throw this.#failure;
     const length = parts.reduce((sum, part) => sum + part.length, 0);
-    const written = writevSync(this.#fd, parts, this.#length);
-    if (written < length) {
-      ftruncateSync(this.#fd, this.#length);
-      throw new Error(`${written} of ${length} bytes were written`);
+    try {
+      const written = writevSync(this.#fd, parts, this.#length);
+      if (written < length) {
+        ftruncateSync(this.#fd, this.#length);
+        throw new Error(`${written} of ${length} bytes were written`);
+      }
+    } catch (thrown) {
+      this.#failure = thrown as Error;
+      throw thrown;
     }
     this.#length += length;
   }

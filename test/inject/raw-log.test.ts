@@ -1,5 +1,5 @@
 // What is appended to a log comes out again in its order, whatever is read when, and however its end is torn.
-import { readFileSync, statSync, truncateSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
@@ -126,4 +126,24 @@ t.test('of a torn file every whole record is read, and nothing else', async (t) 
     const wanted = [...(size >= first ? ['{"begin":1}'] : []), ...Array.from({ length: records }, (_, i) => i + 1)];
     t.same(readAll(reader, size), wanted, `${size} bytes`);
   }
+});
+
+t.test('nothing comes behind what could not be written', async (t) => {
+  const path = join(scratchFolder(t), 'log');
+  const log = new RawLog(path);
+  log.append({ first: 1 });
+  const isIt = (fd: string): boolean => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`) === path;
+    } catch {
+      return false;
+    }
+  };
+  const fd = Number(readdirSync('/proc/self/fd').find(isIt));
+  closeSync(fd);
+  t.throws(() => log.append({ second: 2 }), { code: 'EBADF' });
+  t.equal(openSync(path, 'r+'), fd, 'the file can be written again');
+  t.throws(() => log.append({ third: 3 }), { code: 'EBADF' });
+  log.close();
+  t.notMatch(readFileSync(path, 'latin1'), /third/);
 });
