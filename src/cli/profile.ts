@@ -51,6 +51,8 @@ interface Sampled {
 const forever = 2 ** 31 - 1;
 /** Periods of so many times what was asked for are said. */
 const LATE = 1.5;
+/** A process that stands for more of the time, in percent, is no more as it was. */
+const mostStood = 10;
 
 /** `rsptrace profile`: what the target spends its time with, by samples of its stacks. Gives the exit status. */
 export async function profileTarget(given: ProfileArguments): Promise<number> {
@@ -210,7 +212,7 @@ function notesOn(args: ProfileArguments, facts: ProfileFacts, rows: number): str
   const [what, way] = kernel ? ['in programs', '-K'] : ['in the kernel or firmware', '-U'];
   const share = ((100 * incomplete) / Math.max(1, samples)).toFixed(0);
   return thoseOf([
-    ...(args.sampler === 'perf' ? notesOnPerf(facts, wanted) : notesOnStops(facts, wanted)),
+    ...(args.sampler === 'perf' ? notesOnPerf(facts, wanted) : notesOnStops(facts, wanted, args)),
     facts.end === 'target-ended' && 'the target has ended',
     facts.end === 'exec' && 'the process has begun a program anew (exec), which was not sampled',
     rows > top && `${rows - top} more functions: --top ${rows} shows them`,
@@ -224,12 +226,20 @@ function notesOn(args: ProfileArguments, facts: ProfileFacts, rows: number): str
   ]);
 }
 
-function notesOnStops({ samples, looks, ranMs, stoodMs, hadHz }: ProfileFacts, wanted: number): string[] {
-  const stood = ((100 * stoodMs) / Math.max(1, ranMs + stoodMs)).toFixed(0);
+function notesOnStops(
+  { samples, looks, ranMs, stoodMs, hadHz }: ProfileFacts,
+  wanted: number,
+  { pid }: ProfileArguments,
+): string[] {
+  const share = (100 * stoodMs) / Math.max(1, ranMs + stoodMs);
+  const stood = share.toFixed(0);
   const between = 1000 / (hadHz ?? Number.POSITIVE_INFINITY);
   const [ran, asked] = [between, wanted].map((ms) => timeText(ms * 1e6));
   return thoseOf([
     `${plural(samples, 'sample')} in ${plural(looks, 'stop')}; the target ran ${(ranMs / 1000).toFixed(1)} s and stood ${(stoodMs / 1000).toFixed(1)} s (${stood} %)`,
+    pid !== undefined &&
+      share > mostStood &&
+      'stops of that share change what runs, so that the shares are not those of the process alone: --sampler perf stops nothing',
     between > LATE * wanted &&
       `the target ran ${ran} between samples, not ${asked}, because interrupts reach it so late: shares hold, but files count ${asked} a sample`,
   ]);

@@ -43,7 +43,7 @@ function programAdvice({ program, server, session }: Findings): MayAdvise[] {
     [
       'no-debug-info',
       !program.debugInfo &&
-        'no debug info: polls, states and arguments need it (debug = 2, strip = "none" in Cargo.toml)',
+        'no debug info: polls, states and arguments need it (debug = 2, strip = false in Cargo.toml)',
     ],
     [
       'no-frame-info',

@@ -120,7 +120,8 @@ export async function understand(
     await verifyNamed(kind, probes, probed, unmatched);
   }
   const unmatched = isAmong ? [] : found.flatMap((each) => each.found.unmatched ?? []);
-  for (const probe of unmatched) logger.warn({ probe }, 'a probe that matches nothing');
+  for (const probe of unmatched)
+    logger.warn({ probe }, 'a probe that matches nothing, or only what the compiler inlined: alone it says which');
   const asks = { specs: specs ?? [], inlined, wakes, known };
   return { elf, arch, debug, kinds: found, ...asks, planned: new Map(), others, isAmong, unfound };
 }

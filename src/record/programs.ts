@@ -86,7 +86,11 @@ function verifyFound(programs: readonly Program[], specs: readonly AnyProbe[], l
       return isAsked && probes !== undefined && !probes.unmatched?.includes(text);
     });
   for (const { text, kind } of specs.filter((spec) => !isExcluding(spec)))
-    if (!isMatched(text, kind)) logger.warn({ probe: text }, 'a probe that matches nothing');
+    if (!isMatched(text, kind))
+      logger.warn(
+        { probe: text },
+        'a probe that matches nothing, or only what the compiler inlined: alone it says which',
+      );
 }
 
 /** How the probes of further programs are carried out: all by stops. */

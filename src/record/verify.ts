@@ -141,7 +141,8 @@ export async function verify(options: RecordOptions): Promise<Verified> {
   const all = { ...plan, ...planHarts(program, session, count), process };
   const ram = await GuestRam.find(session, logger);
   const read = { stackDepth: options.stackDepth, values: options.functions?.values ?? true };
-  const inTurn = takesTurns(options.nanosPerInstruction, count) && stops(all, program);
+  // A recording begins with stops, also where its probes need none.
+  const inTurn = takesTurns(options.nanosPerInstruction, count);
   if (inTurn) logger.warn({}, turnsText);
   const facts = { ...options.scratch, session, arch, elf, plan: all, pastWire: ram, logger };
   return {
@@ -178,11 +179,6 @@ function wantedEngine({ reconnect, before, engine }: RecordOptions, logger: Logg
   if (engine === 'target') throw unavailable(taken);
   logger.warn({}, taken);
   return 'stop';
-}
-
-/** Whether some probes surely stop the target. */
-function stops({ wanted, plans }: EnginePlanOptions, { others }: Program): boolean {
-  return wanted === 'stop' || others.length > 0 || plans.some(({ needsStop }) => needsStop !== undefined);
 }
 
 /** `places`: how many have other code now. */

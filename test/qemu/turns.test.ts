@@ -1,11 +1,11 @@
-// Several harts under -icount, which QEMU runs one after another: said where probes stop it, with what makes it faster.
+// Several harts under -icount, which QEMU runs one after another: said with what makes it faster.
 import { join } from 'node:path';
 import t from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
 import { long } from '../support/long.js';
 import { elfPath } from './guests/guests.js';
 
-t.test('long turns are said where probes stop the target', { timeout: 120_000 }, async (t) => {
+t.test('long turns are said', { timeout: 120_000 }, async (t) => {
   const elf = elfPath('rv-procs');
   const recorded = async (shift: string, harts: string, ...options: string[]) => {
     const out = join(scratchFolder(t), 'out.json');
@@ -33,5 +33,5 @@ t.test('long turns are said where probes stop the target', { timeout: 120_000 },
   t.equal(await recorded('10', '2', '-p', 'fault:**'), false, 'turns of few instructions');
   if (!long) return;
   t.equal(await recorded('0', '1', '-p', 'fault:**'), false, 'one hart');
-  t.equal(await recorded('0', '2', '-p', 'fn:account'), false, 'no probe stops it');
+  t.equal(await recorded('0', '2', '-p', 'fn:account'), true, 'no probe stops it, and its begin does');
 });
