@@ -97,7 +97,10 @@ export function checkWords(
   const [firstAt = -1] = plainAt;
   const first = words[firstAt];
   const command = first !== undefined && commandNames.includes(first) ? first : undefined;
-  if (command === undefined && first !== undefined && /^[a-z]+$/i.test(first) && !existsSync(first)) {
+  // A path with a stub is missed when it is read.
+  const isWord = (one: string): boolean =>
+    /^[a-z]+$/i.test(one) || !words.some((word) => /^(?:-r|--remote)/.test(word));
+  if (command === undefined && first !== undefined && isWord(first) && !existsSync(first)) {
     const near = nearestWords(first, [...commandNames, ...recordingWords]);
     const hint = near.length > 0 ? `nearest: ${near.join(', ')}` : help;
     throw new RsptraceError('USAGE', `there is neither a command nor a file '${first}'`, {

@@ -32,6 +32,7 @@ const cases: [words: string[], sentence: string, nearest?: string][] = [
   [['runn', elf, '--', 'qemu-system-riscv64'], "there is neither a command nor a file 'runn'", 'run'],
   [[...stub, 'tsaks', elf], "there is neither a command nor a file 'tsaks'", 'tasks'],
   [['record'], "there is neither a command nor a file 'record'"],
+  [['nofile.elf'], "there is neither a command nor a file 'nofile.elf'"],
   [['recrod'], "there is neither a command nor a file 'recrod'"],
   [[...stub, elf, '--json=abc'], "--json takes no value, such as 'abc'"],
   [[...stub, elf, '--dry-run=1'], "--dry-run takes no value, such as '1'"],

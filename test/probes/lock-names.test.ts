@@ -1,3 +1,5 @@
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
 import { DebugInfo } from '../../src/dwarf/index.js';
@@ -5,6 +7,7 @@ import { ElfFile } from '../../src/elf/index.js';
 import { type KnownLock, LockNames } from '../../src/probes/kinds/locks/lock-names.js';
 import { lockRole } from '../../src/probes/kinds/locks/names.js';
 import { TakenLocks } from '../../src/probes/kinds/locks/taken-locks.js';
+import { scratchFolder } from '../support/command.js';
 import { pollsProgram } from '../support/native.js';
 
 t.test('functions of locks are known by their paths', async (t) => {
@@ -48,6 +51,26 @@ t.test('the lock inside of the semaphore of an async mutex is not that mutex', a
   const type = { name: 'tokio::loom::std::mutex::Mutex<tokio::sync::batch_semaphore::Waitlist>', size: undefined };
   const found = names.of(symbol.address, type, { name: 'lock', address: symbol.address });
   t.match(found?.names, ['orders::LEDGER.s.waiters', 'orders::LEDGER'], 'a glob may match both');
+});
+
+t.test('what guards the waiters of a mutex is not that mutex, and what wraps a lock alone is that lock', async (t) => {
+  const source = `
+template <class T> struct SpinLock { int word; T data; };
+template <class T> struct SpinMutex { SpinLock<T> inner; };
+struct AMutex { SpinLock<int> waiters; long value; };
+SpinMutex<int> console;
+AMutex ledger;
+int main() { return console.inner.word + ledger.waiters.word; }`;
+  const program = join(scratchFolder(t), 'locks');
+  execFileSync('g++', ['-g', '-x', 'c++', '-', '-o', program], { input: source });
+  const elf = await ElfFile.open(program);
+  const names = new LockNames({ elf, debug: DebugInfo.load(elf), nextKey: () => 1 });
+  const nameOf = (symbol: string): string | undefined => {
+    const address = [...elf.symbols].find(({ name }) => name === symbol)?.address ?? addr(0);
+    return names.of(address, { name: 'SpinLock<int>', size: 8 }, { name: 'lock', address })?.names[0];
+  };
+  t.equal(nameOf('ledger'), 'ledger.waiters');
+  t.equal(nameOf('console'), 'console');
 });
 
 t.test('a lock on the heap is the same one, whichever of the types that begin there takes it', async (t) => {

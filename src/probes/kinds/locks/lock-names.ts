@@ -134,7 +134,8 @@ function distance(offset: number): string {
 
 /**
  * The member of a type that has the name, around an offset: `proc[3].lock`. What it alone is wrapped in as a lock
- * stands for it: the `Mutex` around a `RawMutex`. One whose semaphore has a lock does not. Undefined if there is none.
+ * stands for it: the `Mutex` around a `RawMutex`. One whose semaphore has a lock does not, nor one that has more than a
+ * lock of other data. Undefined if there is none.
  */
 function memberAt(shape: Shape, offset: number, type: string, depth = 0): Member | undefined {
   const own = { offset: 0, size: shape.size, path: '' };
@@ -143,7 +144,8 @@ function memberAt(shape: Shape, offset: number, type: string, depth = 0): Member
   const part = partAt(shape, offset);
   const inner = part && memberAt(part.shape, offset - part.offset, type, depth + 1);
   if (!inner) return undefined;
-  if (inner.path === '' && isWrapper.test(stripGenerics(shape.name))) return own;
+  const isAlone = !type.includes('<') || inner.size === shape.size;
+  if (inner.path === '' && isAlone && isWrapper.test(stripGenerics(shape.name))) return own;
   return { ...inner, offset: inner.offset + part.offset, path: `${part.path}${inner.path}` };
 }
 
