@@ -289,7 +289,7 @@ function nothingToProbe(
   const includes = specs.filter((spec) => !spec.excludes);
   if (futures.all.length === 0) {
     return new RsptraceError('FUTURES_NONE', 'the program has no Future that DWARF describes', {
-      hint: "a program without async code has functions: -p 'fn:**'. One with it has to be built from Rust with debug = 2",
+      hint: "async Rust has to be built with debug = 2 (a dependency's debug info says nothing of it); a program without it has functions: -p 'fn:**'",
     });
   }
   if (allowed.size > 0) {
