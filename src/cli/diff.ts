@@ -6,7 +6,10 @@ import {
   type DiffRow,
   deltaOf,
   diffRows,
+  insideText,
   instancesOf,
+  type Report,
+  type ReportRow,
   reportBy,
   type TraceRead,
   type TraceSink,
@@ -15,13 +18,14 @@ import {
   timeText,
 } from '../trace/index.js';
 import { ExitCode, note } from './failure.js';
+import { usage } from './options/option.js';
 import type { DiffArguments, FailOn } from './options/saved-trace.js';
 import { headJson, noMatch, once, readChosen } from './saved-trace.js';
 import { printed, tableOptions } from './terminal.js';
 
 /** One kind of rows. */
 interface Part {
-  readonly kind: 'fn' | 'poll';
+  readonly kind: FailOn['kind'];
   readonly rows: readonly DiffRow[];
 }
 
@@ -34,12 +38,12 @@ interface Broken {
 export async function diff(args: DiffArguments): Promise<number> {
   const one = await rowsOf(args.trace, args);
   const other = await rowsOf(args.other, args);
-  const parts: Part[] = [
-    { kind: 'poll', rows: diffRows(one.future, other.future, instancesOf(one.future, other.future)) },
-    { kind: 'fn', rows: diffRows(one.fn, other.fn) },
-  ];
+  const parts = partsOf(one.rows, other.rows);
+  const foreign = args['fail-on'].find(({ kind }) => !parts.some((part) => part.kind === kind));
+  if (foreign) throw usage(`--fail-on '${foreign.text}' is of what is not compared here`, wayTo(foreign.kind));
   const broken = args['fail-on'].flatMap((limit) => brokenBy(limit, parts));
   const notes = [...differences(one.read, other.read), ...notCompared(args['fail-on'], parts)];
+  if (args.by) notes.push(`before and after are averages ${args.by === 'await' ? 'of a wait' : "of a Future's life"}`);
   const shown = parts.map((part) => ({ ...part, rows: select(part.rows, args) }));
   if (!args.json) note(...notes);
   const json = {
@@ -49,7 +53,7 @@ export async function diff(args: DiffArguments): Promise<number> {
     notes,
     changed: numberOf(parts, isChanged),
     names: numberOf(parts),
-    ...Object.fromEntries(shown.map(({ kind, rows }) => [kind, rows.map(rowJson)])),
+    ...Object.fromEntries(shown.map(({ kind, rows }) => [kind, rows.map((row) => rowJson(row, isSum(kind)))])),
     broken: broken.map(({ limit, row }) => ({ limit: limit.text, name: row.name, percent: row.percent ?? null })),
   };
   printed(args, json, () => (numberOf(parts) === 0 ? 'nothing to compare\n' : table(changedRows(parts, args), parts)));
@@ -60,15 +64,43 @@ export async function diff(args: DiffArguments): Promise<number> {
   return broken.length > 0 ? ExitCode.limitBroken : ExitCode.recorded;
 }
 
-async function rowsOf(path: string, args: DiffArguments) {
-  let [future, fn] = [reportBy('future'), reportBy('fn')];
+type RowsOf = ReadonlyMap<Part['kind'], readonly ReportRow[]>;
+
+async function rowsOf(path: string, args: DiffArguments): Promise<{ readonly read: TraceRead; readonly rows: RowsOf }> {
+  const kinds: readonly Part['kind'][] = args.by ? [args.by] : ['poll', 'fn'];
+  let reports: readonly Report[] = [];
   const into = (chosen: Chosen | undefined): TraceSink => {
     const each = once(chosen);
-    [future, fn] = [reportBy('future', each()), reportBy('fn', each())];
-    return tee([future, fn]);
+    reports = kinds.map((kind) => reportBy(kind === 'poll' ? 'future' : kind, each()));
+    return tee(reports);
   };
   const read = await readChosen(path, into, args);
-  return { read, future: future.rows(), fn: fn.rows() };
+  return { read, rows: new Map(kinds.map((kind, index) => [kind, reports[index]?.rows() ?? []])) };
+}
+
+function partsOf(before: RowsOf, after: RowsOf): readonly Part[] {
+  return [...before].map(([kind, one]) => {
+    const other = after.get(kind) ?? [];
+    const nameOf = kind === 'await' ? awaitName : kind === 'fn' ? ofFunction : instancesOf(one, other);
+    return { kind, rows: diffRows(one, other, { nameOf, isMean: !isSum(kind) }) };
+  });
+}
+
+/** Without the line, which another version has elsewhere. */
+function awaitName({ name, inside }: ReportRow): string {
+  return `${name}${insideText({ inside })}`;
+}
+
+function ofFunction({ name }: ReportRow): string {
+  return name;
+}
+
+function isSum(kind: Part['kind']): boolean {
+  return kind === 'poll' || kind === 'fn';
+}
+
+function wayTo(kind: Part['kind']): string {
+  return isSum(kind) ? 'leave --by away' : `give --by ${kind}`;
 }
 
 /** What does not let times be compared as they are. */
@@ -151,10 +183,13 @@ function numberOf(parts: readonly Part[], is: (row: DiffRow) => boolean = () => 
   return parts.reduce((sum, { rows }) => sum + rows.filter(is).length, 0);
 }
 
-function rowJson(row: DiffRow): object {
+function rowJson(row: DiffRow, isSum: boolean): object {
   const { name, before, after, percent } = row;
-  const side = (totals: DiffRow['before']): object | null =>
-    totals ? { calls: totals.calls, total_ns: totals.total, self_ns: totals.self } : null;
+  const side = (totals: DiffRow['before']): object | null => {
+    if (!totals) return null;
+    const { calls, total, self } = totals;
+    return isSum ? { calls, total_ns: total, self_ns: self } : { calls, average_ns: total };
+  };
   return {
     name,
     change: changeOf(row),

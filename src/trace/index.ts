@@ -1,5 +1,5 @@
 export { type Arc, Arcs, type Node } from './events/arcs.js';
-export { type AwaitPlace, waitText } from './events/await-place.js';
+export { type AwaitPlace, insideText, waitText } from './events/await-place.js';
 export {
   extraStopsText,
   LEFT_OUT_NOTE,

@@ -21,6 +21,7 @@ t.test('no field that the schema does not name', async (t) => {
     ['replay', '--json', trace],
     ['graph', '--json', trace],
     ['diff', '--json', trace, trace],
+    ...['latency', 'await'].map((by) => ['diff', '--json', '--by', by, trace, trace]),
     ['check', '--json', '--update', '--budget', join(scratchFolder(t), 'b.json'), trace],
     ['convert', '--json', '-o', other, trace],
     ['profile', '--off-cpu', '--json', trace],

@@ -456,6 +456,8 @@ t.test('a diff names what is slower, new and gone, and breaks limits', async (t)
   t.match(stdout, /\n5 names of 5 changed, 2 new\n$/);
   t.match((await rsptrace('diff', trace, trace).ended).stdout, /^0 names of 5 changed\n$/);
   t.match((await rsptrace('diff', cut, trace, '--fail-on', '5 fn:leaf').ended).stderr, /--fail-on takes a growth/);
+  const other = await rsptrace('diff', cut, trace, '--fail-on', '+5% latency:leaf').ended;
+  t.match(other, { status: 2, stderr: /give --by latency/ });
 });
 
 t.test('what is new has grown, what is gone has not, and a limit can name either', async (t) => {

@@ -166,6 +166,7 @@ export const diff = declared({
   positionals: { ...savedTrace, other: required('The trace to compare with it') },
   options: {
     ...selectionOptions,
+    by: choice(['latency', 'await'], 'Averages: how long a Future lived, a request for example, or a wait at a line'),
     sort: choice(diffSortKeys, 'The most first', { default: 'delta' }),
     top: top('Only so many rows'),
     'fail-on': list(
@@ -180,12 +181,12 @@ export type DiffArguments = ArgumentsOf<typeof diff>;
 export interface FailOn {
   readonly text: string;
   readonly limit: number | 'new' | 'gone';
-  readonly kind: 'fn' | 'poll';
+  readonly kind: 'fn' | 'poll' | 'latency' | 'await';
   readonly glob: string;
 }
 
 function failOn(words: string): FailOn {
-  const pattern = /^(?:\+?(\d+(?:\.\d+)?) ?% ?|(new|gone) +)(fn|poll):(.+)$/;
+  const pattern = /^(?:\+?(\d+(?:\.\d+)?) ?% ?|(new|gone) +)(fn|poll|latency|await):(.+)$/;
   const [, number, change, kind, glob] = pattern.exec(words.trim()) ?? [];
   if (glob === undefined) {
     throw new Error(
@@ -193,7 +194,7 @@ function failOn(words: string): FailOn {
     );
   }
   const limit = change === 'new' || change === 'gone' ? change : Number(number);
-  return { text: words, limit, kind: kind === 'poll' ? 'poll' : 'fn', glob };
+  return { text: words, limit, kind: kind as FailOn['kind'], glob };
 }
 
 export const recover = declared({

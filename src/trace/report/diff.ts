@@ -15,6 +15,7 @@ export interface DiffRow {
   readonly percent: number | undefined;
 }
 
+/** Nanoseconds: sums, or of a single one. */
 interface Totals {
   readonly calls: number;
   readonly total: number;
@@ -41,14 +42,17 @@ export function instancesOf(before: readonly ReportRow[], after: readonly Report
   };
 }
 
-/** Compares by name, the largest difference of total time first. */
+/**
+ * Compares by name, the largest difference of total time first. `isMean`: of a single one instead, because how many
+ * requests there were says nothing of how long one took.
+ */
 export function diffRows(
   before: readonly ReportRow[],
   after: readonly ReportRow[],
-  nameOf: NameOf = ({ name }) => name,
+  { nameOf, isMean = false }: { readonly nameOf: NameOf; readonly isMean?: boolean },
 ): DiffRow[] {
   const plain = new Map([...before, ...after].map((row) => [nameOf(row), row.name]));
-  const [one, other] = [byName(before, nameOf), byName(after, nameOf)];
+  const [one, other] = [before, after].map((rows) => byName(rows, nameOf, isMean)) as [TotalsByName, TotalsByName];
   const rows = [...new Set([...one.keys(), ...other.keys()])].map((name): DiffRow => {
     const [was, is] = [one.get(name), other.get(name)];
     const percent = was && is && was.total > 0 ? (100 * (is.total - was.total)) / was.total : undefined;
@@ -62,7 +66,9 @@ export function deltaOf({ before, after }: DiffRow): number {
   return (after?.total ?? 0) - (before?.total ?? 0);
 }
 
-function byName(rows: readonly ReportRow[], nameOf: NameOf): Map<string, Totals> {
+type TotalsByName = ReadonlyMap<string, Totals>;
+
+function byName(rows: readonly ReportRow[], nameOf: NameOf, isMean: boolean): TotalsByName {
   const found = new Map<string, Totals>();
   for (const row of rows) {
     const { calls, total, self } = row;
@@ -75,5 +81,10 @@ function byName(rows: readonly ReportRow[], nameOf: NameOf): Map<string, Totals>
         : { calls, total, self },
     );
   }
-  return found;
+  if (!isMean) return found;
+  // Of those that have not ended there is no time.
+  const ended = [...found].filter(([, { calls }]) => calls > 0);
+  return new Map(
+    ended.map(([name, { calls, total, self }]) => [name, { calls, total: total / calls, self: self / calls }]),
+  );
 }

@@ -63,14 +63,18 @@ t.test('findings and diff name instances as the tables do', async (t) => {
     return report.rows();
   };
   const [before, after] = [rowsOf([spinner, 10], [buyer, 50]), rowsOf([spinner, 30])];
-  const rows = diffRows(before, after, instancesOf(before, after));
+  const rows = diffRows(before, after, { nameOf: instancesOf(before, after) });
   t.match(rows, [
     { name: 'shop::Counted<shop::buyer>', plain: 'shop::Counted', before: { total: 50 }, after: undefined },
     { name: 'shop::Counted<shop::spinner>', before: { total: 10 }, after: { total: 30 } },
   ]);
+  const nameOf = (row: { readonly name: string }): string => row.name;
+  const [once, twice] = [rowsOf([spinner, 30]), rowsOf([spinner, 10], [spinner, 10])];
+  t.match(diffRows(twice, once, { nameOf }), [{ percent: 50 }], 'sums');
+  t.match(diffRows(twice, once, { nameOf, isMean: true }), [{ before: { calls: 2, total: 10 }, percent: 200 }]);
   // With one instance in each trace the name is enough, whatever its arguments are.
   const [one, other] = [rowsOf([spinner, 10]), rowsOf([buyer, 30])];
-  t.match(diffRows(one, other, instancesOf(one, other)), [{ name: 'shop::Counted', percent: 200 }]);
+  t.match(diffRows(one, other, { nameOf: instancesOf(one, other) }), [{ name: 'shop::Counted', percent: 200 }]);
 });
 
 function pollsOf(polled: ReturnType<typeof future>, index: number, ns: number): TraceEvent[] {
