@@ -9,6 +9,7 @@ import {
   type FutureLocal,
   ITSELF,
   placeOfWait,
+  REACHABLE,
   type Task,
   taskName,
   type Wait,
@@ -136,7 +137,17 @@ export async function taskLines(shown: Pick<Shown, 'found' | 'fields' | 'width'>
   return (await branchShown(shown, task, branchOf(task, true))).lines;
 }
 
-/** `key`: the same for tasks that differ in nothing but their numbers, addresses, and times when timers are due. */
+/** What a wait has in common with those that are like it. */
+function anyOf(wait: Wait<Task>): Wait<Task> {
+  const isNumber = /^(?:timer|readable|writable)$/.test(wait.kind);
+  const enders = wait.how === REACHABLE ? [] : wait.enders;
+  return { ...wait, detail: isNumber ? undefined : wait.detail, enders };
+}
+
+/**
+ * `key`: the same for tasks that differ in nothing but their numbers, addresses, sockets, times when timers are due, and
+ * who might end a wait.
+ */
 async function branchShown(
   { found, fields, width = Number.POSITIVE_INFINITY }: Pick<Shown, 'found' | 'fields' | 'width'>,
   task: Task,
@@ -154,7 +165,7 @@ async function branchShown(
     const isTask = each === branch;
     const thread = isTask ? found.blockedIn(task) : undefined;
     const all = leavesOf(each).flatMap((leaf) => waitsAt.get(leaf) ?? []);
-    const waits = isAny ? all.map((wait) => (wait.kind === 'timer' ? { ...wait, detail: undefined } : wait)) : all;
+    const waits = isAny ? all.map(anyOf) : all;
     return {
       ...nodeText(
         each,

@@ -20,6 +20,7 @@ export {
   ownFuture,
   placeOf,
   placeOfWait,
+  REACHABLE,
   stuckTasks,
   targetOf,
   taskName,

@@ -11,7 +11,8 @@ const MOST_NAMED = 5;
 
 /** How a task ends a wait for its end. */
 export const ITSELF = 'itself';
-const REACHABLE = 'reachable by';
+/** Memory shows who could end a wait, not who will. */
+export const REACHABLE = 'reachable by';
 /** What a task waits for, in a sentence. */
 export const KINDS: Readonly<Record<string, string>> = {
   message: 'a message of the channel',
