@@ -49,10 +49,11 @@ class Output extends LargePieces implements Lines {
 
 /** How lines are shown: in a terminal they fit, and what a hart or thread does has its colour. */
 function shownIn(width: number, isColored: boolean): Shown {
-  if (width === Number.POSITIVE_INFINITY) return shownPlaces;
+  const isEndless = width === Number.POSITIVE_INFINITY;
+  if (isEndless && !isColored) return shownPlaces;
   return (line, parts) => {
     const whole = shownPlaces(line).slice(0, -1);
-    const fits = clipEnd(parts === undefined ? whole : indentedIn(width, whole, parts), width);
+    const fits = isEndless ? whole : clipEnd(parts === undefined ? whole : indentedIn(width, whole, parts), width);
     return `${isColored && parts !== undefined ? colored(fits, parts) : fits}\n`;
   };
 }

@@ -40,6 +40,13 @@ export function lineWidth(): number {
   return process.stdout.isTTY ? tableOptions().width : Number.POSITIVE_INFINITY;
 }
 
+/**
+ * On a terminal that has colours, but for NO_COLOR (no-color.org). In a pipe if FORCE_COLOR or CLICOLOR_FORCE is set and
+ * not 0 (nodejs.org/api/tty.html, bixense.com/clicolors); FORCE_COLOR goes before NO_COLOR, as in Node.
+ */
 export function isColored(): boolean {
-  return process.stdout.isTTY === true && process.stdout.hasColors();
+  const { FORCE_COLOR, CLICOLOR_FORCE = '0', NO_COLOR = '' } = process.env;
+  if (FORCE_COLOR !== undefined) return FORCE_COLOR !== '0' && FORCE_COLOR !== 'false';
+  if (NO_COLOR !== '') return false;
+  return CLICOLOR_FORCE !== '0' || (process.stdout.isTTY === true && process.stdout.hasColors());
 }

@@ -10,7 +10,7 @@ import t from 'tap';
 import { addr } from '../../src/base/addr.js';
 import { textWidth } from '../../src/text/text-width.js';
 import { type CallBegin, type FunctionRef, openTrace, type PollBegin } from '../../src/trace/index.js';
-import { main, rsptrace, scratchFolder } from '../support/command.js';
+import { main, rsptrace, scratchFolder, start } from '../support/command.js';
 import { callgrindArcs, reportedFunctions, savedTrace } from '../support/saved-trace.js';
 import { future, info, link, nanos, suspend0 } from '../trace/stories.js';
 
@@ -421,6 +421,18 @@ t.test('a terminal of 80 columns has each line on one of its own, a file has all
   t.match(file.stdout, `key: "${'k'.repeat(200)}"`);
   const { fn } = await json<{ readonly fn: readonly Row[] }>('report', long);
   t.match(fn[0]?.name, /long>, int>::find\(Edge\* const&\)$/);
+});
+
+t.test('colours in a pipe are those that the environment asks for', async (t) => {
+  const isColored = async (...environment: readonly string[]): Promise<boolean> => {
+    const words = ['-u', 'NO_COLOR', '-u', 'FORCE_COLOR', '-u', 'CLICOLOR_FORCE', ...environment];
+    const { stdout } = await start('/usr/bin/env', [...words, process.execPath, main, 'replay', trace]).ended;
+    return stdout.includes('\x1b[');
+  };
+  t.equal(await isColored(), false);
+  t.equal(await isColored('FORCE_COLOR=1'), true);
+  t.equal(await isColored('CLICOLOR_FORCE=1'), true);
+  t.equal(await isColored('CLICOLOR_FORCE=1', 'NO_COLOR=1'), false);
 });
 
 t.test('a diff names what is slower, new and gone, and breaks limits', async (t) => {
