@@ -31,7 +31,7 @@ const savedTraceCommands: Readonly<Record<string, Command>> = {
   recover: command(saved.recover, async (args) => (await import('./recover.js')).recover(args)),
   dump: command(saved.dump, async (args) => (await import('./dump.js')).dump(args)),
   check: command(saved.check, async (args) => (await import('./check.js')).check(args)),
-  diff: command(saved.diff, async (args) => (await import('./diff.js')).diff(args)),
+  diff: command(saved.diff, async (args) => (await import('./diff.js')).diff(args), saved.checkDiff),
   merge: command(saved.merge, async (args) => (await import('./convert.js')).merge(args), saved.checkMerge),
   open: command(saved.open, async (args) => (await import('./open.js')).open(args)),
 };

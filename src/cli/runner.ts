@@ -57,8 +57,8 @@ const bound = [
 ];
 
 /**
- * Cargo (which sets CARGO) gives its runner each test binary, also those that have nothing of what is probed. Such a one
- * runs without a trace, because an error would end `cargo test`. Gives the exit status.
+ * Cargo (which sets CARGO_MANIFEST_DIR for what it runs) gives its runner each test binary, also one that has nothing
+ * of what is probed. That runs without a trace, because an error would end `cargo test`. Gives the exit status.
  */
 export async function orUntraced(
   recording: Promise<number>,
@@ -71,7 +71,7 @@ export async function orUntraced(
   } catch (thrown) {
     const isNothing = thrown instanceof RsptraceError && nothingProbed.has(thrown.code);
     const isBound = bound.some((option) => isGiven(args[option]));
-    if (!isNothing || isBound || process.env.CARGO === undefined) throw thrown;
+    if (!isNothing || isBound || process.env.CARGO_MANIFEST_DIR === undefined) throw thrown;
     note(`${name} runs without a trace: ${thrown.message}`);
     const child = spawn(existsSync(name) ? resolve(name) : name, rest, { stdio: 'inherit' });
     const [status, signal] = (await once(child, 'exit')) as [number | null, string | null];

@@ -145,7 +145,7 @@ function anyOf(wait: Wait<Task>): Wait<Task> {
 }
 
 /**
- * `key`: the same for tasks that differ in nothing but their numbers, addresses, sockets, times when timers are due, and
+ * `key`: the same for tasks that differ in nothing but their numbers, addresses and sockets, when timers are due, and
  * who might end a wait.
  */
 async function branchShown(

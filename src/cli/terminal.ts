@@ -41,8 +41,8 @@ export function lineWidth(): number {
 }
 
 /**
- * On a terminal that has colours, but for NO_COLOR (no-color.org). In a pipe if FORCE_COLOR or CLICOLOR_FORCE is set and
- * not 0 (nodejs.org/api/tty.html, bixense.com/clicolors); FORCE_COLOR goes before NO_COLOR, as in Node.
+ * On a terminal that has colours, but for NO_COLOR (no-color.org). In a pipe if FORCE_COLOR or CLICOLOR_FORCE is set,
+ * and not 0 (nodejs.org/api/tty.html, bixense.com/clicolors). FORCE_COLOR goes before NO_COLOR, as in Node.
  */
 export function isColored(): boolean {
   const { FORCE_COLOR, CLICOLOR_FORCE = '0', NO_COLOR = '' } = process.env;

@@ -3,7 +3,7 @@
 //
 //   .note.gnu.build-id   DIR/.build-id/ab/cdef....debug, the build id in hex
 //   .gnu_debuglink       a name, zero-terminated, padded to 4 | CRC-32 of the whole file (4)
-//                        looked for next to the program, in .debug/ next to it, and in DIR under the program's own folder
+//                        looked for next to the program, in .debug/ there, and in DIR under the program's own folder
 //
 // A file that is found must belong to the program: by its build id where both have one, else by the CRC.
 import { closeSync, existsSync, fstatSync, openSync, readSync, realpathSync } from 'node:fs';

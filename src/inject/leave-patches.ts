@@ -34,7 +34,8 @@ export async function leavePatches(
 }
 
 /**
- * Steps every hart as long as its program counter is `inside`; the target may have ended meanwhile.
+ * Steps every hart as long as its program counter is `inside`. The target may have ended meanwhile.
+ *
  * @param most steps a hart
  * @returns where a hart stands that did not come out
  */

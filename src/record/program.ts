@@ -44,6 +44,9 @@ import {
 } from '../target/index.js';
 import { verifyNamed } from './named-programs.js';
 
+/** Of a probe next to others of its kind, which are found. */
+export const matchesNothing = 'a probe that matches nothing, or only what the compiler inlined: alone it says which';
+
 /** A program that was read, with its probes resolved: everything that can be known before the target is used. */
 export interface Program {
   readonly elf: ElfFile;
@@ -120,8 +123,7 @@ export async function understand(
     await verifyNamed(kind, probes, probed, unmatched);
   }
   const unmatched = isAmong ? [] : found.flatMap((each) => each.found.unmatched ?? []);
-  for (const probe of unmatched)
-    logger.warn({ probe }, 'a probe that matches nothing, or only what the compiler inlined: alone it says which');
+  for (const probe of unmatched) logger.warn({ probe }, matchesNothing);
   const asks = { specs: specs ?? [], inlined, wakes, known };
   return { elf, arch, debug, kinds: found, ...asks, planned: new Map(), others, isAmong, unfound };
 }

@@ -6,7 +6,7 @@ import { type AnyProbe, kinds, type PlanWishes, type ProbeKind } from '../probes
 import { nameIn } from '../target/stacks/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import { isCalled, isExcluding, kindsOfOthers, programIn, verifyNames } from './named-programs.js';
-import { type PlaceOptions, type PollOptions, type Program, plansOf, understand } from './program.js';
+import { matchesNothing, type PlaceOptions, type PollOptions, type Program, plansOf, understand } from './program.js';
 
 interface PrepareOptions extends OpenOptions, PollOptions, PlaceOptions {
   /** Further programs of the same machine. */
@@ -86,11 +86,7 @@ function verifyFound(programs: readonly Program[], specs: readonly AnyProbe[], l
       return isAsked && probes !== undefined && !probes.unmatched?.includes(text);
     });
   for (const { text, kind } of specs.filter((spec) => !isExcluding(spec)))
-    if (!isMatched(text, kind))
-      logger.warn(
-        { probe: text },
-        'a probe that matches nothing, or only what the compiler inlined: alone it says which',
-      );
+    if (!isMatched(text, kind)) logger.warn({ probe: text }, matchesNothing);
 }
 
 /** How the probes of further programs are carried out: all by stops. */

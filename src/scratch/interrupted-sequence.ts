@@ -11,7 +11,8 @@ const [pagesBelow, pages] = [16, 18];
 
 /**
  * The kernel leads a thread that has stood still in a restartable sequence to the sequence's abort, because another may
- * have had its CPU. But while it runs code of ours it is outside: the kernel forgets the sequence.
+ * have had its CPU. But while it runs code of ours it is outside. So the kernel forgets the sequence.
+ *
  * @param pc where the thread stands
  * @returns what puts the sequence back when the thread stands there again
  */

@@ -93,7 +93,7 @@ export class SystemCalls {
 
   /**
    * Lets `body` make calls, one after another, and restores the registers, whatever happens. A signal that comes
-   * meanwhile, or that has stopped it, is sent to the thread again, so that it sees it when it goes on.
+   * meanwhile, or that has stopped the thread, is sent to it again. It sees that when it goes on.
    * @throws RsptraceError `SCRATCH_UNAVAILABLE`, `RSP_*`
    */
   async with<T>(body: (call: SystemCall) => Promise<T>): Promise<T> {

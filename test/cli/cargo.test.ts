@@ -13,7 +13,7 @@ const program = compileC(
 
 /** As cargo starts its runner. */
 const runner = (...words: readonly string[]) =>
-  start('/usr/bin/env', ['CARGO=cargo', process.execPath, main, 'run', ...words]).ended;
+  start('/usr/bin/env', ['CARGO_MANIFEST_DIR=/x', process.execPath, main, 'run', ...words]).ended;
 
 t.test('cargo rsptrace is rsptrace', async (t) => {
   const name = join(scratchFolder(t), 'cargo-rsptrace');
@@ -36,7 +36,16 @@ t.test(
 t.test('where it is held to something, and without cargo, it is refused', async (t) => {
   const limited = await runner('--time-limit', '20s', '--', program);
   t.match(limited, { status: 1, stderr: /FUTURES_NONE/ });
-  const alone = await start('/usr/bin/env', ['-u', 'CARGO', process.execPath, main, 'run', '--', program]).ended;
+  const alone = await start('/usr/bin/env', [
+    '-u',
+    'CARGO_MANIFEST_DIR',
+    'CARGO=cargo',
+    process.execPath,
+    main,
+    'run',
+    '--',
+    program,
+  ]).ended;
   t.match(alone, { status: 1, stderr: /FUTURES_NONE/ });
 });
 

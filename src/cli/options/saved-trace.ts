@@ -177,6 +177,10 @@ export const diff = declared({
 });
 export type DiffArguments = ArgumentsOf<typeof diff>;
 
+export function checkDiff({ by, filter }: DiffArguments): void {
+  if (by) checkNamesAlone(`--by ${by}`, filter);
+}
+
 /** `+5% fn:boot`: the total of what matches may grow by so much. `new fn:GLOB`, `gone fn:GLOB`: there may be none. */
 export interface FailOn {
   readonly text: string;

@@ -71,7 +71,9 @@ type TotalsByName = ReadonlyMap<string, Totals>;
 function byName(rows: readonly ReportRow[], nameOf: NameOf, isMean: boolean): TotalsByName {
   const found = new Map<string, Totals>();
   for (const row of rows) {
-    const { calls, total, self } = row;
+    const { durations, total, self } = row;
+    // What has no end in the trace has no time.
+    const calls = isMean ? durations.count : row.calls;
     const name = nameOf(row);
     const known = found.get(name);
     found.set(
@@ -82,7 +84,6 @@ function byName(rows: readonly ReportRow[], nameOf: NameOf, isMean: boolean): To
     );
   }
   if (!isMean) return found;
-  // Of those that have not ended there is no time.
   const ended = [...found].filter(([, { calls }]) => calls > 0);
   return new Map(
     ended.map(([name, { calls, total, self }]) => [name, { calls, total: total / calls, self: self / calls }]),

@@ -72,6 +72,9 @@ t.test('findings and diff name instances as the tables do', async (t) => {
   const [once, twice] = [rowsOf([spinner, 30]), rowsOf([spinner, 10], [spinner, 10])];
   t.match(diffRows(twice, once, { nameOf }), [{ percent: 50 }], 'sums');
   t.match(diffRows(twice, once, { nameOf, isMean: true }), [{ before: { calls: 2, total: 10 }, percent: 200 }]);
+  const [open] = twice;
+  const lost = open && [{ ...open, calls: 3, lost: 1 }];
+  t.match(diffRows(lost ?? [], once, { nameOf, isMean: true }), [{ before: { calls: 1, total: 10 } }], 'ends alone');
   // With one instance in each trace the name is enough, whatever its arguments are.
   const [one, other] = [rowsOf([spinner, 10]), rowsOf([buyer, 30])];
   t.match(diffRows(one, other, { nameOf: instancesOf(one, other) }), [{ name: 'shop::Counted', percent: 200 }]);
