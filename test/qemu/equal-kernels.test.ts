@@ -20,6 +20,9 @@ async function traced(t: Test, elf: string, probes: readonly string[], command: 
   return { output, console: readFileSync(kept, 'latin1') };
 }
 
+/** What the guest printed: the firmware's last words, in front of its first, are as many dots as there was time for. */
+const linesOf = (console: string): string[] => console.replace(/^Booting from ROM\.*/m, '').split(/\r?\n/);
+
 /** What counts ticks, or depends on when they come: two boots may have the same by chance. */
 const timed = new RegExp(['LAB exec', ...TIMING_DEPENDENT].join('|'));
 
@@ -28,10 +31,10 @@ const ending = guests().filter(({ name }) => /^(rvm?|x86|arm)-o\d/.test(name) &&
 for (const { name } of usually(ending, ({ name: one }) => one === 'x86-o2')) {
   t.test(`${name}: what it always prints`, async (t) => {
     const boots = [await plainRun(t, qemuArgv(name), 60_000), await plainRun(t, qemuArgv(name), 60_000)];
-    const [first = [], second = []] = boots.map((text) => text.split(/\r?\n/));
+    const [first = [], second = []] = boots.map(linesOf);
     const always = first.filter((line) => second.includes(line) && !timed.test(line));
     const { console } = await traced(t, elfPath(name), ['fn:**'], qemuArgv(name));
-    const lines = console.split(/\r?\n/);
+    const lines = linesOf(console);
     t.strictSame(
       always.filter((line) => !lines.includes(line)),
       [],
