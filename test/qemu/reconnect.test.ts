@@ -37,7 +37,7 @@ async function traced(
   const qemu = frozenGuest(t, name);
   await using proxy = await FaultProxy.start(qemu.socket);
   const elf = elfPath(name);
-  const args = ['--remote', proxy.path, '--timeout', '1s', '--json', ...probes, ...options];
+  const args = ['--remote', proxy.path, '--json', ...probes, ...options];
   const tracer = rsptrace(...args, '-o', trace, elf);
   await qemu.shows('LAB cfg');
   for (let n = 0; n < times; n++) {
@@ -90,7 +90,8 @@ variant(t, 'a wire that falls silent is given up and opened again', async (t) =>
     proxy.faults['to-stub'] = { edit: (text) => (proxy.connections === connections ? '' : text) };
     done = true;
   };
-  const [output, console, status] = await traced(t, { name: 'rv-o2', trace, harm, times: 1, options: ['--reconnect'] });
+  const options = ['--reconnect', '--timeout', '1s'];
+  const [output, console, status] = await traced(t, { name: 'rv-o2', trace, harm, times: 1, options });
   t.ok(done);
   t.equal(status, 0);
   t.equal(output.gaps.length, 1);
