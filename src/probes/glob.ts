@@ -37,17 +37,18 @@ export function nearest(wanted: string, names: Iterable<string>, count = 3): str
     return nearestWords(module, modules, count).map((one) => `${one}::*`);
   }
   const tail = lastSegment(wanted.replaceAll('*', ''));
+  const most = Math.max(3, tail.length / 2);
   const scored: { name: string; distance: number }[] = [];
   for (const name of new Set(names)) {
     const candidate = lastSegment(name);
     const contains = tail.length > 2 && candidate.includes(tail);
-    scored.push({ name, distance: contains ? 0.5 : editDistance(tail, candidate) });
+    // It is at least the difference of their lengths.
+    const mayBe = Math.abs(candidate.length - tail.length) <= most;
+    const distance = contains ? 0.5 : mayBe ? editDistance(tail, candidate) : Number.POSITIVE_INFINITY;
+    if (distance <= most) scored.push({ name, distance });
   }
   scored.sort((a, b) => a.distance - b.distance || (a.name < b.name ? -1 : 1));
-  return scored
-    .filter(({ distance }) => distance <= Math.max(3, tail.length / 2))
-    .slice(0, count)
-    .map(({ name }) => name);
+  return scored.slice(0, count).map(({ name }) => name);
 }
 
 /** That globs match nothing: with the names nearest to them, else with `otherwise`. */

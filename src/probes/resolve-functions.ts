@@ -149,6 +149,9 @@ export function reasonOf(error: unknown): string {
   return error.hint === undefined ? error.message : `${error.message} (${error.hint})`;
 }
 
+/** What the poll of an async fn's Future is called behind it. */
+const asyncFn = /::\{async_fn#0\}$/;
+
 function nothingToProbe(
   elf: ElfFile,
   debug: DebugInfo | undefined,
@@ -185,5 +188,12 @@ function nothingToProbe(
   const known = [...namedFunctions(elf, debug)].filter((one) => one.isFunction).map(({ name }) => name);
   if (known.length === 0 && !debug) return debugInfoMissing(elf);
   const names = [...known, ...inlined.map(({ name }) => name)];
+  const poll = names.find((name) => asyncFn.test(name) && allows([name.replace(asyncFn, '')], false));
+  if (poll !== undefined) {
+    const name = poll.replace(asyncFn, '');
+    return new RsptraceError('PROBE_NO_MATCH', `${name} is an async fn, whose code is its Future's poll`, {
+      hint: `-p 'poll:${name}' has each poll`,
+    });
+  }
   return noMatch('function', includes, names, `--probe '${includes[0]?.prefix ?? 'fn'}:**' takes every function`);
 }

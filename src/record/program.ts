@@ -43,9 +43,7 @@ import {
   verifyCode,
 } from '../target/index.js';
 import { verifyNamed } from './named-programs.js';
-
-/** Of a probe next to others of its kind, which are found. */
-export const matchesNothing = 'a probe that matches nothing, or only what the compiler inlined: alone it says which';
+import { isUnfound, matchesNothing, whyAlone } from './unmatched.js';
 
 /** A program that was read, with its probes resolved: everything that can be known before the target is used. */
 export interface Program {
@@ -108,6 +106,7 @@ export async function understand(
   await arch.prepare();
   const found: FoundKind[] = [];
   const unfound: Program['unfound'][number][] = [];
+  const whys = new Map<string, string>();
   const probed = { elf, arch, debug, inlined, wakes, places: taskPlaces };
   for (const { kind, probes } of asked) {
     let unmatched: readonly string[] | undefined;
@@ -116,6 +115,9 @@ export async function understand(
       unmatched = resolved.unmatched ?? [];
       found.push({ kind, found: resolved });
       logFound(partOf(logger, 'probes'), kind.name, resolved);
+      // Of the first alone: it takes as long as finding all of its kind.
+      const first = probes.find(({ text }) => unmatched?.includes(text));
+      if (first) whys.set(first.text, await whyAlone(kind, first, probed));
     } catch (error) {
       if (!isAmong || !isUnfound(error)) throw error;
       unfound.push({ kind: kind.name, error });
@@ -123,15 +125,9 @@ export async function understand(
     await verifyNamed(kind, probes, probed, unmatched);
   }
   const unmatched = isAmong ? [] : found.flatMap((each) => each.found.unmatched ?? []);
-  for (const probe of unmatched) logger.warn({ probe }, matchesNothing);
+  for (const probe of unmatched) logger.warn({ probe }, whys.get(probe) ?? matchesNothing);
   const asks = { specs: specs ?? [], inlined, wakes, known };
   return { elf, arch, debug, kinds: found, ...asks, planned: new Map(), others, isAmong, unfound };
-}
-
-/** That a program has nothing of what is asked for. */
-function isUnfound(error: unknown): error is RsptraceError {
-  const { code } = error instanceof RsptraceError ? error : {};
-  return code !== undefined && /^(PROBE_NO_MATCH|PROBE_INLINED|PROBE_CONDITION|FUTURES_NONE|DWARF_MISSING)$/.test(code);
 }
 
 /** The probes of a program, to resolve them once more. */

@@ -6,7 +6,8 @@ import { type AnyProbe, kinds, type PlanWishes, type ProbeKind } from '../probes
 import { nameIn } from '../target/stacks/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import { isCalled, isExcluding, kindsOfOthers, programIn, verifyNames } from './named-programs.js';
-import { matchesNothing, type PlaceOptions, type PollOptions, type Program, plansOf, understand } from './program.js';
+import { type PlaceOptions, type PollOptions, type Program, plansOf, understand } from './program.js';
+import { matchesNothing } from './unmatched.js';
 
 interface PrepareOptions extends OpenOptions, PollOptions, PlaceOptions {
   /** Further programs of the same machine. */

@@ -119,6 +119,10 @@ t.test('what cannot be probed says why', async (t) => {
       hint: `--probe '${all}' takes every function`,
     });
   }
+  await t.rejects(resolve(path, 'fn:labkern::work::chain_task'), {
+    code: 'PROBE_NO_MATCH',
+    hint: "-p 'poll:labkern::work::chain_task' has each poll",
+  });
   await t.rejects(resolve(path, 'fn:trap_entry'), { code: 'PROBE_UNSAFE', hint: /trap handler/ });
   await t.rejects(resolve(path, 'fn:_start'), { code: 'PROBE_UNSAFE' });
   // An async fn's body that was inlined into chain_task's (docs/derived-polls.md has the same example).

@@ -43,3 +43,18 @@ t.test('a probe that matches nothing', async (t) => {
   t.strictSame(await unmatched(['poll:nothing_x', 'poll:grind', 'poll:janitor'], [mill, pond]), ['poll:nothing_x']);
   t.strictSame(await unmatched(['poll:nothing_x', 'poll:**'], []), ['poll:nothing_x'], 'of one program');
 });
+
+t.test('of several probes the first that finds nothing says why, as it would alone', async (t) => {
+  const said: unknown[] = [];
+  const logger: Logger = { ...silent, warn: (about, message) => said.push([about, message]) };
+  const probes = ['fn:labkern::work::deep7', 'fn:labkern::work::level1::**', 'fn:not_a_name'];
+  await prepare(
+    elfPath('rv-o2'),
+    probes.map((text) => parseProbe(text)),
+    logger,
+  );
+  t.match(said, [
+    [{ probe: probes[1] }, /the compiler inlined every function that matches .*; probe where its code went: /],
+    [{ probe: probes[2] }, 'a probe that matches nothing, or only what the compiler inlined: alone it says which'],
+  ]);
+});
