@@ -2,7 +2,6 @@ import { existsSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { RsptraceError } from '../base/errors.js';
 import { headOf } from '../base/file-bytes.js';
-import type { DiskRoom } from '../base/locked-file.js';
 import { isRawLog } from '../inject/index.js';
 import type { LogRequest } from '../record/index.js';
 import { formats } from '../trace/index.js';
@@ -44,7 +43,7 @@ export function hasRecords(path: string): boolean {
 }
 
 /** Undefined where nothing can be kept: the trace goes into a pipe or a device. */
-export function recordsRequest(args: RecordingArguments, room: DiskRoom): LogRequest | undefined {
+export function recordsRequest(args: RecordingArguments): LogRequest | undefined {
   const stat = statSync(args.output, { throwIfNoEntry: false });
   if (stat && !stat.isFile() && !stat.isDirectory()) return undefined;
   const asked: KeptArguments = {
@@ -55,7 +54,7 @@ export function recordsRequest(args: RecordingArguments, room: DiskRoom): LogReq
     plugins: args.plugin.length,
   };
   if (areTrace(args.output)) return { path: args.output, asked, keeps: true, isTrace: true };
-  return { path: recordsFile(args.output), asked, room, keeps: args['keep-records'] };
+  return { path: recordsFile(args.output), asked, keeps: args['keep-records'] };
 }
 
 const ofOthers: Readonly<Record<Exclude<keyof KeptArguments, (typeof asking)[number]>, (value: unknown) => boolean>> = {

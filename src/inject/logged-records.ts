@@ -55,7 +55,6 @@ export class LoggedRecords implements RecordQueue {
   close(): void {}
 
   add(view: DataView, start: number, end: number): void {
-    this.#notice();
     if (this.#failure) {
       this.#remember(view, start, end);
       return;
@@ -71,7 +70,6 @@ export class LoggedRecords implements RecordQueue {
 
   settle(): void {
     this.#used = 0;
-    this.#notice();
     try {
       if (!this.#failure) this.#log.flush();
     } catch (thrown) {
@@ -89,11 +87,6 @@ export class LoggedRecords implements RecordQueue {
     }
     run.start += bytes;
     this.#bytes -= bytes;
-  }
-
-  /** The file may have ended, so that the trace has its room. */
-  #notice(): void {
-    if (!this.#failure && this.#log.isGivenUp) this.#fail(new Error('the trace needs the room'));
   }
 
   #remember(view: DataView, start: number, end: number): void {

@@ -1,4 +1,4 @@
-import { closeSync, constants, ftruncateSync, openSync, readSync, unlinkSync, writeSync, writevSync } from 'node:fs';
+import { closeSync, constants, ftruncateSync, openSync, readSync, unlinkSync, writevSync } from 'node:fs';
 
 /**
  * The file of a recording's inputs, in their order: what it was given, and its records as they lay in the ring.
@@ -36,8 +36,6 @@ export class RawLog {
   readonly #pending = new Uint8Array(gathered);
   #pendingBytes = 0;
   #length: number;
-  readonly #readers: LogReader[] = [];
-  #isGivenUp = false;
   /** Of the first write that failed: nothing comes behind the hole. */
   #failure: Error | undefined;
 
@@ -55,45 +53,15 @@ export class RawLog {
     return this.#length;
   }
 
-  /** Nothing is appended any more: {@link giveRoom}. */
-  get isGivenUp(): boolean {
-    return this.#isGivenUp;
-  }
-
   /** Reads what is appended from now on. */
   reader(slot: number): LogReader {
     const reader = new LogReader(this.read, this.#length);
     reader.slot = slot;
-    this.#readers.push(reader);
     return reader;
-  }
-
-  /**
-   * Frees the room of what its readers have had, and ends the file: it cannot be recovered any more. False if there
-   * is nothing of that. Throws the system's error.
-   */
-  giveRoom(): boolean {
-    if (!this.#isGivenUp) writeSync(this.#fd, new Uint8Array(rawLogMagic.length), 0, rawLogMagic.length, 0);
-    this.#isGivenUp = true;
-    const start = Math.min(this.#length, ...this.#readers.map((reader) => reader.position));
-    const freed = start - rawLogMagic.length;
-    if (freed <= 0) return false;
-    const piece = new Uint8Array(windowBytes);
-    for (let at = start; at < this.#length; ) {
-      const there = this.read(piece, Math.min(piece.length, this.#length - at), at);
-      if (there === 0) break;
-      writeSync(this.#fd, piece, 0, there, at - freed);
-      at += there;
-    }
-    this.#length -= freed;
-    ftruncateSync(this.#fd, this.#length);
-    for (const reader of this.#readers) reader.moved(freed);
-    return true;
   }
 
   /** Appends something that is written once, as JSON. Throws the system's error. */
   append(what: object): void {
-    if (this.#isGivenUp) return;
     this.flush();
     this.#frame(frameKind.entry, Buffer.from(JSON.stringify(what)));
   }
@@ -190,11 +158,6 @@ export class LogReader {
   /** Where in the file what was not taken begins. */
   get position(): number {
     return this.#position + this.#at;
-  }
-
-  /** What was not taken is so many bytes nearer to the file's begin now. */
-  moved(bytes: number): void {
-    this.#position -= bytes;
   }
 
   /** The next part that ends before this offset of the file; valid until the next call. Undefined: there is none. */

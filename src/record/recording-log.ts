@@ -1,7 +1,6 @@
 import { existsSync, rmSync } from 'node:fs';
 import type { StuckTask } from '../async/futures/index.js';
 import { hex } from '../base/addr.js';
-import type { DiskRoom } from '../base/locked-file.js';
 import type { Logger } from '../base/logger.js';
 import type { RegisterReader } from '../base/memory-reader.js';
 import type { Hit, Tracer, Visit } from '../calls/index.js';
@@ -15,8 +14,6 @@ export interface LogRequest {
   /** The file next to the trace. */
   readonly path: string;
   readonly asked: object;
-  /** The trace may have the file's room if its disk is full. */
-  readonly room?: DiskRoom | undefined;
   /** The file stays when all of it is in the trace, or is the trace. */
   readonly keeps?: boolean | undefined;
   /** It is the trace: nothing becomes events before somebody asks for that. */
@@ -59,13 +56,12 @@ export class RecordingLog implements InstallationLog {
   }
 
   begin(begin: Omit<BeginEntry, 'type' | 'asked'>): void {
-    const { path, asked, room, isTrace } = this.#request;
+    const { path, asked, isTrace } = this.#request;
     if (existsSync(path) && !isTrace)
       this.#logger.warn({ path }, 'replaces the records of a recording that was killed');
     this.#try(() => {
       this.#raw = new RawLog(path, isTrace);
     });
-    room?.offer(() => this.#giveRoom());
     const early = this.#early ?? [];
     this.#early = undefined;
     for (const entry of [{ type: 'begin', asked, ...begin } as const, ...early]) this.append(entry);
@@ -108,19 +104,6 @@ export class RecordingLog implements InstallationLog {
     this.#early = undefined;
     this.#try(() => (isNeeded || this.#request.keeps ? this.#raw?.close() : this.#raw?.remove()));
     this.#raw = undefined;
-  }
-
-  #giveRoom(): boolean {
-    const raw = this.#raw;
-    if (!raw) return false;
-    let isGiven = false;
-    this.#try(() => {
-      const { path } = this.#request;
-      if (!raw.isGivenUp)
-        this.#logger.warn({ path }, 'the disk is full, and the trace gets the room of these records: no `recover`');
-      isGiven = raw.giveRoom();
-    });
-    return isGiven;
   }
 
   #try(work: () => void): void {

@@ -1,5 +1,5 @@
 // What is appended to a log comes out again in its order, whatever is read when, and however its end is torn.
-import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, statSync, truncateSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
@@ -61,50 +61,6 @@ t.test('what is appended is read, while it is appended and afterwards', async (t
       log.remove();
       return JSON.stringify(read) === JSON.stringify(wanted) && JSON.stringify(all) === JSON.stringify(wanted);
     }),
-    { numRuns: 40 },
-  );
-});
-
-t.test('a log that gives up its room keeps what was not read, and is no recording any more', async (t) => {
-  const path = join(scratchFolder(t), 'log');
-  fc.assert(
-    fc.property(
-      fc.array(fc.integer({ min: 1, max: 30_000 }), { minLength: 1, maxLength: 8 }),
-      fc.array(fc.integer({ min: 0, max: 4 }), { maxLength: 3 }),
-      (appended, takes) => {
-        const log = new RawLog(path);
-        const reader = log.reader(slot);
-        let next = 1;
-        for (const count of appended) {
-          log.records(slots(next, count));
-          log.append({ after: next });
-          next += count;
-        }
-        log.flush();
-        const read: number[] = [];
-        const take = (): boolean => {
-          const part = reader.next(log.length);
-          for (
-            let at = part?.kind === 'records' ? part.start : 0;
-            part?.kind === 'records' && at < part.end;
-            at += slot
-          )
-            read.push(part.view.getUint32(at, true));
-          return part !== undefined;
-        };
-        for (const times of [...takes, 0]) {
-          for (let i = 0; i < times; i++) take();
-          const taken = reader.position;
-          const [had, whole] = [taken > rawLogMagic.length, log.length - taken];
-          if (log.giveRoom() !== had || statSync(path).size !== rawLogMagic.length + whole) return false;
-        }
-        log.append({ nothing: 'is added' });
-        while (take());
-        const begins = Buffer.compare(readFileSync(path).subarray(0, rawLogMagic.length), rawLogMagic);
-        log.remove();
-        return begins !== 0 && read.length === next - 1 && read.every((number, index) => number === index + 1);
-      },
-    ),
     { numRuns: 40 },
   );
 });

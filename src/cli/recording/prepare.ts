@@ -1,5 +1,4 @@
 import type { Addr } from '../../base/addr.js';
-import { DiskRoom } from '../../base/locked-file.js';
 import { type Logger, partOf } from '../../base/logger.js';
 import { addTo } from '../../base/made-once.js';
 import { Checker, readBudget } from '../../check/index.js';
@@ -52,8 +51,6 @@ export interface Prepared {
   readonly args: RecordingArguments;
   readonly plugins: LoadedPlugins;
   readonly logger: Logger;
-  /** What the trace may have of other files if the disk is full. */
-  readonly room: DiskRoom;
   readonly program: Program;
   /** Memory that the user names. */
   readonly given: ScratchSources;
@@ -133,8 +130,7 @@ async function prepareRecording(
   );
   if (!into && samplesOf(program)) refuseWithoutSamples(args.output, 'any');
   const older = into ? undefined : keptBefore(args);
-  const room = new DiskRoom();
-  const output = into?.(program) ?? openOutputTrace(args, plugins, room, logger);
+  const output = into?.(program) ?? openOutputTrace(args, plugins, logger);
   const newest = args.last && new NewestEvents(output, args.last);
   return {
     args,
@@ -149,24 +145,18 @@ async function prepareRecording(
     isRaw,
     isShown: into !== undefined,
     newest,
-    room,
     sink: tee([newest ?? output, ...(checker ? [checker] : []), ...tables]),
     older,
   };
 }
 
 /** The file of -o. An older one of the default name is kept under another. */
-function openOutputTrace(
-  { output, force }: RecordingArguments,
-  { formats }: LoadedPlugins,
-  room: DiskRoom,
-  logger: Logger,
-): TraceSink {
+function openOutputTrace({ output, force }: RecordingArguments, { formats }: LoadedPlugins, logger: Logger): TraceSink {
   const keepAs = output === defaultTrace.path ? defaultTrace.keepAs : undefined;
   if (areTrace(output)) return recordsSink(output);
   const { name: format } = formatFor(output, [...formats, ...builtIn]);
   partOf(logger, 'trace').debug({ output, format, keepAs }, 'the trace is opened');
-  return openTrace(output, { lock: note, force, keepAs, formats, room });
+  return openTrace(output, { lock: note, force, keepAs, formats });
 }
 
 function keptBefore({ output }: RecordingArguments): string | undefined {

@@ -127,7 +127,7 @@ function linesAbove(
 
 /** What the command line and the files that it names ask of a recording. */
 function askedOptions(
-  { args, plugins, logger, program, sink, given, until, room, isShown }: Prepared,
+  { args, plugins, logger, program, sink, given, until, isShown }: Prepared,
   hidden: SessionOptions['hidden'],
 ): Omit<RecordOptions, 'session'> {
   return {
@@ -143,7 +143,7 @@ function askedOptions(
     fromReset: args['from-reset'],
     isLossless: args.lossless,
     scratch: { ...given, ...(hidden && { hidden }) },
-    log: recordsRequest(args, room),
+    log: recordsRequest(args),
     ...(args.findings === 'off' ? {} : { look: findStuck(logger, plugins.runtimes, debugFilesOf(args)) }),
     until,
     functions: { values: args.args, maxDepth: args['max-depth'] },

@@ -5,7 +5,7 @@ import { extensionsText, formatOf, formats } from './index.js';
 import { KeptEvents } from './output/kept-events.js';
 import { OutputFile, type OutputOptions } from './output/output-file.js';
 
-export interface TraceOptions extends Pick<OutputOptions, 'lock' | 'keepAs' | 'force' | 'room'> {
+export interface TraceOptions extends Pick<OutputOptions, 'lock' | 'keepAs' | 'force'> {
   /** Formats besides ours. For an extension that both know, these come first. */
   readonly formats?: readonly Format[] | undefined;
   /** This one, whatever the extension. */
@@ -40,7 +40,7 @@ export interface TraceOptions extends Pick<OutputOptions, 'lock' | 'keepAs' | 'f
  */
 export function openTrace(path: string, options: TraceOptions = {}): TraceSink {
   const format = options.as ?? formatFor(path, [...(options.formats ?? []), ...formats]);
-  const { lock, keepAs, force = false, room } = options;
+  const { lock, keepAs, force = false } = options;
   const { open, openFolder } = format;
   if (openFolder) return openFolder(path, force);
   if (!open) throw new TypeError(`the format ${format.name} has neither open nor openFolder`);
@@ -48,7 +48,6 @@ export function openTrace(path: string, options: TraceOptions = {}): TraceSink {
     lock,
     keepAs,
     force,
-    room,
     isAppended: format.isAppended,
     packing: format.packing,
     isPacked: isPacked(options.packedAs ?? path),

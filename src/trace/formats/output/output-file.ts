@@ -3,7 +3,6 @@ import { dirname } from 'node:path';
 import { messageOf, RsptraceError } from '../../../base/errors.js';
 import {
   abandon,
-  type DiskRoom,
   holdsBytes,
   isAt,
   isCode,
@@ -40,8 +39,6 @@ export interface OutputOptions {
   readonly isAppended?: boolean | undefined;
   /** What is written is packed with gzip. */
   readonly isPacked?: boolean | undefined;
-  /** Asked when the disk is full, before that is an error. */
-  readonly room?: DiskRoom | undefined;
   /** Makes one record of a block of whole ones. Only full blocks of regular files go through it. */
   readonly packing?: Packing | undefined;
 }
@@ -279,16 +276,12 @@ export class OutputFile {
 
   #append(bytes: Uint8Array): void {
     const start = this.#end.position;
-    for (;;) {
-      try {
-        this.#end.append(bytes.subarray(this.#end.position - start));
-        return;
-      } catch (error) {
-        if (isCode(error, 'ENOSPC') && this.#options.room?.take()) continue;
-        this.#state = 'failed';
-        this.#cutToWholeRecords(start);
-        throw this.#writeFailed(error);
-      }
+    try {
+      this.#end.append(bytes);
+    } catch (error) {
+      this.#state = 'failed';
+      this.#cutToWholeRecords(start);
+      throw this.#writeFailed(error);
     }
   }
 
