@@ -65,22 +65,11 @@ t.test('LEB128: every 64-bit value comes back', async () => {
   );
 });
 
-t.test('numbers past 2^53 are refused where a number is asked for', async (t) => {
-  t.throws(() => reader(...encode(2n ** 53n, false)).uleb(), { code: 'INPUT_DAMAGED' });
-  t.throws(() => reader(...encode(-(2n ** 60n), true)).sleb(), { code: 'INPUT_DAMAGED' });
-  t.throws(() => reader(0, 0, 0, 0, 0, 0, 0x20, 0).u64n(), { code: 'INPUT_DAMAGED' });
-  t.equal(reader(255, 255, 255, 255, 255, 255, 0x1f, 0).u64n(), Number.MAX_SAFE_INTEGER);
-  t.throws(() => reader(...new Array(40).fill(0x80), 1).uleb(), { code: 'INPUT_DAMAGED' }, 'endless continuation');
-});
-
 t.test('a read past the end names the section, the offset and what was wanted', async (t) => {
   const r = reader(1, 2, 3);
   r.u8();
   t.throws(() => r.u32(), { code: 'INPUT_DAMAGED', message: /^\.test .*u32 at offset 0x1/ });
   t.equal(r.offset, 1, 'and does not move');
-  t.throws(() => reader(65, 66).cstr(), { code: 'INPUT_DAMAGED' });
-  t.throws(() => new ByteReader(new Uint8Array(4), '.test', 5), { code: 'INPUT_DAMAGED' });
-  t.throws(() => reader(1).take(-1), { code: 'INPUT_DAMAGED' });
   t.throws(() => reader(0x80).uleb(), { code: 'INPUT_DAMAGED' });
 });
 
@@ -180,6 +169,7 @@ t.test('LEB128 at the limits: what is refused is not read, what has no room in 6
   const size = at(0, 0, 0, 0, 0, 0, 0x20, 0);
   t.throws(() => size.u64n(), { code: 'INPUT_DAMAGED', message: /at offset 0x1:/ });
   t.equal(size.offset, 1);
+  t.equal(at(255, 255, 255, 255, 255, 255, 0x1f, 0).u64n(), Number.MAX_SAFE_INTEGER);
   t.equal(at(...encode(2n ** 64n + 5n, false)).uleb64(), 5n);
   t.equal(at(...encode(2n ** 70n + 7n, false)).uleb64(), 7n);
   t.equal(at(...new Array<number>(9).fill(0xff), 0x7f).sleb64(), -1n);

@@ -5,7 +5,6 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
-import { variant } from '../support/long.js';
 import { compileC } from '../support/native.js';
 
 // `brief` is one instruction, shorter than any patch: it stops the target at each call.
@@ -112,33 +111,6 @@ t.test('a probe that was left out from the begin: that it never came is not know
     'fn:gone': { state: 'unseen', measured: /nothing in the trace has this name/ },
     'fn:two': { state: 'kept' },
   });
-});
-
-// Usually test/cli/native-many.test.ts has more patches, and what is above a breakpoint beside some.
-variant(t, 'a thousand patches, and breakpoints that stay: each call of each is seen', async (t) => {
-  const many = Array.from({ length: 1100 }, (_, i) => `f${i}`);
-  const program = compileC(
-    t,
-    `#include <stdio.h>
-    __asm__(".globl brief\\n.type brief, @function\\nbrief: ret\\n.size brief, . - brief\\n");
-    void brief(void);
-    ${many.map((name) => `__attribute__((noinline)) int ${name}(int n) { volatile int kept = n; return kept * 3 + n; }`).join('\n')}
-    int main(void) {
-      int sum = 0;
-      for (int i = 0; i < 3; i++) { ${many.map((name) => `sum += ${name}(i);`).join(' ')} brief(); }
-      return sum & 0;
-    }`,
-  );
-  const trace = join(scratchFolder(t), 'many.pftrace');
-  // With mixed, because a busy host stands for so long that auto switches `brief` off.
-  const words = ['--json', '--engine', 'mixed', '-o', trace, '-p', 'fn:f*', '-p', 'fn:brief', program, '--'];
-  const { functions, engines } = await rsptrace('run', ...words).json<{ functions: Row[]; engines: object }>();
-  t.match(engines, { without_stops: 1100, stopping: 1 });
-  t.same(
-    functions.filter(({ calls }) => calls !== 3),
-    [],
-  );
-  t.equal(functions.length, 1101);
 });
 
 t.test(
