@@ -1,4 +1,3 @@
-import { basename } from 'node:path';
 import type { Progress } from '../record/index.js';
 import { jsonLine, plural } from '../text/index.js';
 import { ExitCode, note, reportError } from './failure.js';
@@ -9,6 +8,7 @@ import type { Recorded, RecordingWatcher } from './recording/session.js';
 import { abortWithoutReader } from './standard-streams.js';
 import { App, pause } from './top/app.js';
 import { LivePolls } from './top/live-polls.js';
+import { targetName } from './top/pages.js';
 import { type PollsShown, pollsContent } from './top/polls-pages.js';
 
 /**
@@ -41,14 +41,13 @@ class PollsView implements RecordingWatcher {
   readonly #stopper = new AbortController();
   readonly #notes: string[] = [];
   readonly #app: App<ReturnType<typeof pollsContent>['items'][number]> | undefined;
-  #shown: PollsShown | undefined;
   #number = 0;
   #showing: Promise<void> | undefined;
 
   constructor(args: TopArguments & { readonly elf: string }, live: LivePolls) {
     this.#args = args;
     this.#live = live;
-    const app = { json: async () => this.#json(), onQuit: () => this.#quit(), ends: this.ending };
+    const app = { onQuit: () => this.#quit(), ends: this.ending };
     this.#app = args.json ? undefined : new App(app);
   }
 
@@ -80,8 +79,7 @@ class PollsView implements RecordingWatcher {
   /** The exit status. */
   ends({ end, error, events, stops }: Recorded): number {
     // What came since the last line.
-    this.#look({ stops, undigested: 0 });
-    if (this.#args.json) process.stdout.write(this.#json());
+    if (this.#args.json) process.stdout.write(this.#json(this.#look({ stops, undigested: 0 })));
     if (end === 'guest-ended') note('the target has ended');
     note(`${plural(events, 'event')}, ${plural(stops, 'stop')}`);
     if (error === undefined) return ExitCode.recorded;
@@ -100,26 +98,20 @@ class PollsView implements RecordingWatcher {
       await pause(Date.now() + interval, this.ending);
       await this.#app?.resumed();
       if (this.ending.aborted) return;
-      this.#look(progress());
-      if (this.#app) await this.#app.show(pollsContent(this.#shown as PollsShown));
-      else process.stdout.write(this.#json());
+      const shown = this.#look(progress());
+      if (this.#app) await this.#app.show(pollsContent(shown));
+      else process.stdout.write(this.#json(shown));
       if (this.#number === looks) this.#stopper.abort();
     }
   }
 
-  #look({ stops, undigested }: Pick<Progress, 'stops' | 'undigested'>): void {
-    const waiting = undigested;
-    this.#shown = { ...this.#live.window(), target: this.#target(), stops, waiting, notes: this.#notes };
+  #look({ stops, undigested }: Pick<Progress, 'stops' | 'undigested'>): PollsShown {
     this.#number++;
+    const [target, waiting] = [targetName(this.#args), undigested];
+    return { ...this.#live.window(), target, stops, waiting, notes: this.#notes };
   }
 
-  #target(): string {
-    const { pid, remote, elf } = this.#args;
-    return `${pid === undefined ? remote : `process ${pid}`} (${basename(elf)})`;
-  }
-
-  #json(): string {
-    const { ns, events, stops, waiting, tasks, ended, notes } = this.#shown as PollsShown;
+  #json({ ns, events, stops, waiting, tasks, ended, notes }: PollsShown): string {
     return jsonLine({
       ...{ version: 1, program: this.#args.elf, look: this.#number, at: new Date().toISOString(), window_ns: ns },
       ...{ events, stops, waiting, notes, ended, tasks: tasks.map(({ history: _, ...row }) => row) },
