@@ -269,62 +269,10 @@ t.test('a disk that is full is an error that says what is left', async (t) => {
   const words = ['--fsize=8192', process.execPath, main, 'convert', trace, '-o', cut];
   const { status, stderr } = spawnSync('prlimit', words, { encoding: 'utf8' });
   t.equal(status, 1);
-  const [, events, until, unit] =
-    /EFBIG.*; the file has (\d+) events, up to (\S+) (\S+) \[TRACE_WRITE_FAILED\]/.exec(stderr) ?? [];
-  t.ok(events !== undefined, stderr);
+  t.match(stderr, /EFBIG.*\[TRACE_WRITE_FAILED\]\n.*is kept and can be opened/s);
   const kept = (await ok('replay', cut, '--json')).trimEnd().split('\n').slice(1);
-  t.ok(Number(events) > 2 * 20 && Number(events) <= 2 * kept.length, `${events} of ${kept.length} calls`);
-  const last = Math.max(
-    ...kept.map((line) => {
-      const { time_ns: began, duration_ns: took } = JSON.parse(line) as Partial<Call>;
-      return (began ?? 0) + (took ?? 0);
-    }),
-  );
-  const nanos = { us: 1e3, ms: 1e6, s: 1e9 }[unit ?? ''] ?? 1;
-  t.equal(until, (last / nanos).toFixed(1));
-  // Of a format that is not read back it is told, too: a row a call, written at its end.
-  const rows = join(folder, 'cut.csv');
-  const csv = ['--fsize=4096', process.execPath, main, 'convert', trace, '-o', rows];
-  const said = /EFBIG.*; the file has (\d+) events, up to/.exec(spawnSync('prlimit', csv, { encoding: 'utf8' }).stderr);
-  const ended = readFileSync(rows, 'utf8').trimEnd().split('\n').length - 1;
-  t.ok(ended > 10, 'some calls fit');
-  // Their begins and ends, and the begins of calls that were open.
-  const open = Number(said?.[1]) - 2 * ended;
-  t.ok(open >= 0 && open < 10, `${said?.[1]} events, ${ended} rows`);
-});
-
-t.test('formats that are written at the end keep what there is room for, too', async (t) => {
-  const main = join(import.meta.dirname, '../../dist/cli/main.js');
-  const cut = (size: number, ...words: string[]) =>
-    spawnSync('prlimit', [`--fsize=${size}`, process.execPath, ...words], { encoding: 'utf8' }).stderr;
-  const directory = join(folder, 'cut.uftrace');
-  const told = /EFBIG.*; the folder has (\d+) records, up to/.exec(cut(2000, main, 'convert', trace, '-o', directory));
-  const report = ['report', '-d', directory, '-f', 'call', '--no-pager'];
-  const counts = [...execFileSync('uftrace', report, { encoding: 'utf8' }).matchAll(/^ +(\d+) +\w/gm)];
-  const seen = counts.reduce((sum, [, count]) => sum + Number(count), 0);
-  // A call whose end is missing is one record.
-  t.equal(Number(told?.[1]), Math.floor(2000 / 16));
-  t.ok(seen * 2 >= Number(told?.[1]) && seen * 2 < Number(told?.[1]) + 10, `${seen} calls`);
-
-  // 300,000 rows of one function, which get longer; groups of rows are written together.
-  const parquet = join(folder, 'cut.parquet');
-  const program = `import { openTrace } from ${JSON.stringify(join(import.meta.dirname, '../../dist/trace/index.js'))};
-    const sink = openTrace(${JSON.stringify(parquet)});
-    sink.begin({ program: 'p', arch: 'riscv64', clock: { name: 'c', resolutionNs: 1, guest: true }, harts: [{ number: 0, name: '0' }] });
-    const fn = { key: 1, name: 'f', instance: 'f', address: 64n };
-    for (let i = 0; i < 300_000; i++) {
-      const begin = { type: 'call-begin', time: 1000 * i, hart: 0, depth: 0, function: fn, arguments: [] };
-      sink.event(begin);
-      sink.event({ type: 'call-end', time: 1000 * i + 9, hart: 0, depth: 0, began: begin.time, begin, function: fn });
-    }`;
-  const said = cut(1_000_000, '--input-type=module', '-e', program);
-  const [, rows, until] = /EFBIG.*; the file has (\d+) rows, up to (\S+) ms/.exec(said) ?? [];
-  const connection = await (await DuckDBInstance.create()).connect();
-  const found = await connection.runAndReadAll(`select count(*), max(time_ns + duration_ns) from '${parquet}'`);
-  const [[kept, last] = []] = found.getRows() as bigint[][];
-  t.ok(kept !== undefined && kept >= 65_536n && kept < 300_000n, said);
-  t.equal(Number(rows), Number(kept));
-  t.equal(last, 1000n * ((kept ?? 0n) - 1n) + 9n);
-  t.equal(until, (Number(last) / 1e6).toFixed(1));
-  connection.closeSync();
+  t.ok(kept.length > 20, `${kept.length} calls`);
+  const directory = ['--fsize=2000', ...words.slice(1, -1), join(folder, 'cut.uftrace')];
+  const said = spawnSync('prlimit', directory, { encoding: 'utf8' }).stderr;
+  t.match(said, /EFBIG.*\[TRACE_WRITE_FAILED\]\n.*written at the end, so nothing can be opened/s);
 });

@@ -1,7 +1,6 @@
 import type { FileHead } from '../../base/file-bytes.js';
 import type { TraceSink } from '../events/events.js';
-import type { OutputFile } from './output/output-file.js';
-import type { Packing } from './output/packed-block.js';
+import type { OutputFile, OutputOptions } from './output/output-file.js';
 
 /**
  * A format of trace files, with everything that other code knows about it. A new one must
@@ -25,7 +24,7 @@ export interface Format {
    */
   readonly isAppended: boolean;
   /** Makes one record of a block of whole ones, so that long files are smaller. */
-  readonly packing?: Packing | undefined;
+  readonly packing?: OutputOptions['packing'];
   /** It has a place for the samples of a profile: as they came, or only merged by their stacks. */
   readonly holdsSamples?: 'each' | 'merged';
   /** Whether a file begins like one of this format, whichever tool has written it. */

@@ -2,7 +2,6 @@ import { RsptraceError } from '../../base/errors.js';
 import type { TraceSink } from '../events/events.js';
 import type { Format } from './format.js';
 import { extensionsText, formatOf, formats } from './index.js';
-import { KeptEvents } from './output/kept-events.js';
 import { OutputFile, type OutputOptions } from './output/output-file.js';
 
 export interface TraceOptions extends Pick<OutputOptions, 'lock' | 'keepAs' | 'force'> {
@@ -53,7 +52,7 @@ export function openTrace(path: string, options: TraceOptions = {}): TraceSink {
     isPacked: isPacked(options.packedAs ?? path),
   });
   try {
-    return format.isAppended ? new KeptEvents(open(file), file) : open(file);
+    return open(file);
   } catch (error) {
     file.close();
     throw error;

@@ -7,14 +7,12 @@ import type { SchemaElement } from 'hyparquet';
 import type { ColumnSource } from 'hyparquet-writer';
 import { ByteWriter } from 'hyparquet-writer/src/bytewriter.js';
 import { ParquetWriter } from 'hyparquet-writer/src/parquet-writer.js';
-import { RsptraceError } from '../../base/errors.js';
 import { startOf } from '../../base/file-bytes.js';
 import { madeOnce } from '../../base/made-once.js';
-import { plural, visible } from '../../text/index.js';
+import { visible } from '../../text/index.js';
 import type { TraceInfo, TraceSink } from '../events/events.js';
-import { timeText } from '../events/text-table.js';
 import type { Format } from './format.js';
-import { type OutputFile, writtenKept } from './output/output-file.js';
+import type { OutputFile } from './output/output-file.js';
 import { type Span, type SpanSubject, Spans, spanColumns } from './spans.js';
 import { WrittenAtEnd } from './written-at-end.js';
 
@@ -61,11 +59,6 @@ class Rows {
   readonly #columns = emptyColumns();
   readonly #subjects = new WeakMap<SpanSubject, SpanSubject>();
   #count = 0;
-  /** When the last row ended, and the last one that is in the file. */
-  #ends = { row: 0, file: 0 };
-  #hasFailed = false;
-  /** Bytes of the file that are written. */
-  #offset = 0;
 
   constructor(file: OutputFile, { program, buildId, arch, clock }: TraceInfo) {
     this.#file = file;
@@ -96,19 +89,17 @@ class Rows {
     columns.task[at] = subject.task;
     columns.result[at] = span.result;
     columns.detail[at] = span.detail;
-    this.#ends.row = span.time_ns + (span.duration_ns ?? 0);
     if (this.#count === GROUP) this.#writeGroup();
   }
 
   end(): void {
     this.#writeGroup();
-    if (this.#hasFailed) return;
     this.#writer.finish();
     this.#writeBytes();
   }
 
   #writeGroup(): void {
-    if (this.#count === 0 || this.#hasFailed) return;
+    if (this.#count === 0) return;
     const columns = this.#columns;
     const count = this.#count;
     // The library copies what it is given.
@@ -117,29 +108,7 @@ class Rows {
     );
     this.#writer.write({ columnData: data, rowGroupSize: GROUP });
     this.#count = 0;
-    try {
-      this.#writeBytes();
-    } catch (error) {
-      throw this.#keepGroups(error);
-    }
-    this.#ends.file = this.#ends.row;
-  }
-
-  /** Of a full disk: makes the groups before this one readable, and says how many rows they have. */
-  #keepGroups(error: unknown): unknown {
-    const writer = this.#writer;
-    const lost = writer.row_groups.pop();
-    if (!lost || writer.row_groups.length === 0 || !(error instanceof RsptraceError)) return error;
-    writer.num_rows -= lost.num_rows;
-    writer.pendingIndexes.length -= lost.columns.length;
-    this.#bytes.offset = this.#offset;
-    writer.finish();
-    if (!this.#file.lastRecord(this.#bytes.getBytes())) return error;
-    const kept = `the file has ${plural(Number(writer.num_rows), 'row')}, up to ${timeText(this.#ends.file)}`;
-    return new RsptraceError('TRACE_WRITE_FAILED', `${error.message}; ${kept}`, {
-      hint: writtenKept,
-      cause: error.cause,
-    });
+    this.#writeBytes();
   }
 
   /** Without control characters: made once for all spans of it. */
@@ -155,15 +124,7 @@ class Rows {
   #writeBytes(): void {
     const bytes = this.#bytes.getBytes();
     this.#bytes.index = 0;
-    try {
-      this.#file.record(bytes, bytes.length);
-      // The disk may be full, which is to be known before the next group.
-      this.#file.flush();
-      this.#offset = this.#bytes.offset;
-    } catch (error) {
-      this.#hasFailed = true;
-      throw error;
-    }
+    this.#file.record(bytes, bytes.length);
   }
 }
 

@@ -1,6 +1,5 @@
 import { ftruncateSync, writeSync } from 'node:fs';
 import type { OpenedFile } from '../../../base/locked-file.js';
-import type { FileChange } from './packed-block.js';
 
 /** The end of an open file, where it grows. */
 export class FileEnd {
@@ -22,16 +21,6 @@ export class FileEnd {
       done += written;
       this.position += written;
     }
-  }
-
-  /** The file ends where the change does. */
-  change(change: FileChange): void {
-    if ('cutTo' in change) {
-      this.cutTo(change.cutTo);
-      return;
-    }
-    this.position = change.at;
-    this.append(change.bytes);
   }
 
   cutTo(position: number): void {

@@ -12,7 +12,7 @@ import {
   outputExists,
 } from '../../../base/locked-file.js';
 import { FileEnd } from './file-end.js';
-import { GzipBlocks, type Packing, replacement } from './packed-block.js';
+import { GzipBlocks } from './gzip-blocks.js';
 import { RecordBlock, type TextPart, wholeText } from './record-block.js';
 
 const CAPACITY = 1024 * 1024;
@@ -40,15 +40,15 @@ export interface OutputOptions {
   /** What is written is packed with gzip. */
   readonly isPacked?: boolean | undefined;
   /** Makes one record of a block of whole ones. Only full blocks of regular files go through it. */
-  readonly packing?: Packing | undefined;
+  readonly packing?: ((records: Uint8Array) => Uint8Array) | undefined;
 }
 
 /**
  * A trace file that grows by whole records. It is written synchronously, through a buffer of fixed size. Every write
  * ends at a record's end, so that a tracer that is killed leaves a file of whole records.
  *
- * Where blocks are packed, a flush writes records as they are. The packed block replaces them once it is full, step by
- * step (./packed-block.ts), so that a kill loses none. The bytes do not depend on when it was flushed.
+ * Where blocks are packed, a flush writes records as they are. The packed block takes their place once it is full. A
+ * kill right between costs what was flushed of this block. The bytes do not depend on when it was flushed.
  *
  * Opening touches nothing that was there: an older file of that name is emptied or renamed by the first write, not
  * before. A file that was made and never written to is removed by {@link close}.
@@ -60,10 +60,6 @@ export class OutputFile {
   readonly #block = new RecordBlock(CAPACITY);
   /** Bytes of the block that the file has already. */
   #flushed = 0;
-  /** Records that are in the file for sure, but for those of the block. */
-  #records = 0;
-  /** The same with those of the block, after a failed write. */
-  #kept: number | undefined;
   readonly #gzip: GzipBlocks | undefined;
   #state: 'untouched' | 'writing' | 'failed' | 'closed' = 'untouched';
 
@@ -91,16 +87,6 @@ export class OutputFile {
     return this.#block.view;
   }
 
-  /** How many records there were so far. */
-  get records(): number {
-    return this.#records + this.#block.count;
-  }
-
-  /** How many of them are in the file for sure. */
-  get written(): number {
-    return this.#kept ?? this.#records;
-  }
-
   /**
    * Room for a record of this many bytes. Write it into {@link buffer} from the returned offset, then {@link commit}.
    * Undefined if it must go through {@link record}, because it is too long, or because records are dropped after a
@@ -121,7 +107,7 @@ export class OutputFile {
    */
   record(bytes: Uint8Array, length: number): void {
     if (!this.#makeRoom(length)) return;
-    if (length > CAPACITY) this.#write(bytes, length, 1);
+    if (length > CAPACITY) this.#write(bytes, length);
     else this.#block.addBytes(bytes, length);
   }
 
@@ -141,23 +127,7 @@ export class OutputFile {
     if (this.#packing) {
       this.#append(block.bytes.subarray(this.#flushed, block.length));
       this.#flushed = block.length;
-    } else this.#write(block.bytes, block.length, block.count);
-  }
-
-  /**
-   * After a failed write: appends what makes the records before it readable. False if there is no room for that, or if
-   * the file is a device.
-   */
-  lastRecord(bytes: Uint8Array): boolean {
-    if (this.#state !== 'failed' || !this.#end.isRegular) return false;
-    const start = this.#end.position;
-    try {
-      this.#end.append(bytes);
-      return true;
-    } catch {
-      this.#end.cutTo(start);
-      return false;
-    }
+    } else this.#write(block.bytes, block.length);
   }
 
   /** Flushes and closes. The second time, nothing happens. */
@@ -180,7 +150,7 @@ export class OutputFile {
     return this.#state === 'writing';
   }
 
-  get #packing(): Packing | undefined {
+  get #packing(): OutputOptions['packing'] {
     return this.#gzip || !this.#end.isRegular ? undefined : this.#options.packing;
   }
 
@@ -198,38 +168,11 @@ export class OutputFile {
       this.#append(block.bytes.subarray(this.#flushed, plain));
       this.#flushed = plain;
     }
-    const packed = packing.pack(block.bytes.subarray(plain, block.length));
-    const { count } = block;
-    if (this.#flushed > plain) this.#replace(packing, start + plain, packed);
-    else {
-      this.#flushed = 0;
-      block.clear();
-      this.#append(packed);
-    }
+    const packed = packing(block.bytes.subarray(plain, block.length));
+    if (this.#flushed > plain) this.#end.cutTo(start + plain);
     this.#flushed = 0;
     block.clear();
-    this.#records += count;
-  }
-
-  /** Puts a packed block in the place of what was flushed of it. */
-  #replace(packing: Packing, start: number, packed: Uint8Array): void {
-    const block = this.#block;
-    const end = this.#end.position;
-    const [behind, ...others] = replacement(packing, { start, end }, packed);
-    try {
-      if (behind) this.#end.change(behind);
-    } catch {
-      // There is no room for it, but perhaps for some of the records as they are.
-      this.#end.cutTo(end);
-      this.#append(block.bytes.subarray(this.#flushed, block.length));
-      return;
-    }
-    try {
-      for (const change of others) this.#end.change(change);
-    } catch (error) {
-      this.#state = 'failed';
-      throw this.#writeFailed(error);
-    }
+    this.#append(packed);
   }
 
   #checkOlder(): void {
@@ -264,14 +207,13 @@ export class OutputFile {
     closeSync(fd);
   }
 
-  #write(bytes: Uint8Array, length: number, records: number): void {
+  #write(bytes: Uint8Array, length: number): void {
     if (this.#gzip) {
       // Only the whole block can be unpacked.
       this.#block.clear();
       this.#append(this.#gzip.block(bytes.subarray(0, length)));
     } else this.#append(bytes.subarray(0, length));
     this.#block.clear();
-    this.#records += records;
   }
 
   #append(bytes: Uint8Array): void {
@@ -294,10 +236,8 @@ export class OutputFile {
   /** `start`: where the write began that failed. */
   #cutToWholeRecords(start: number): void {
     const inFile = this.#flushed + this.#end.position - start;
-    const { count, end: whole } = this.#block.wholeUpTo(inFile);
-    this.#kept = this.#records + count;
     try {
-      if (this.#end.isRegular) this.#end.cutTo(start - this.#flushed + whole);
+      if (this.#end.isRegular) this.#end.cutTo(start - this.#flushed + this.#block.wholeUpTo(inFile));
     } catch {
       // The write's own error is thrown. Readers tolerate a torn last record.
     }

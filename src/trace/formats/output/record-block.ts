@@ -36,11 +36,6 @@ export class RecordBlock {
     return this.#length;
   }
 
-  /** How many records it has. */
-  get count(): number {
-    return this.#count;
-  }
-
   hasRoom(bytes: number): boolean {
     return this.#length + bytes <= this.bytes.length;
   }
@@ -76,10 +71,9 @@ export class RecordBlock {
     return this.#ends[this.#count - 1] ?? 0;
   }
 
-  /** The whole records among the first `bytes`: how many, and where the last one ends. */
-  wholeUpTo(bytes: number): { readonly count: number; readonly end: number } {
-    const count = this.#ends.slice(0, this.#count).findLastIndex((end) => end <= bytes) + 1;
-    return { count, end: this.#ends[count - 1] ?? 0 };
+  /** Where the last whole record among the first `bytes` ends. */
+  wholeUpTo(bytes: number): number {
+    return this.#ends.slice(0, this.#count).findLast((end) => end <= bytes) ?? 0;
   }
 
   #putParts(parts: readonly TextPart[]): number {

@@ -4,7 +4,6 @@
  * compress.
  */
 import { deflateSync, inflateSync } from 'node:zlib';
-import type { Packing } from '../output/packed-block.js';
 import { PACKET, TRACE_PACKET } from './fields.js';
 import { LEN, putVarint, varintLength } from './protobuf.js';
 
@@ -15,34 +14,8 @@ const TAG = (TRACE_PACKET.compressedPackets << 3) | LEN;
 const LONGEST = 64 * 1024 * 1024;
 const CHUNK = 1024 * 1024;
 
-/** A field that trace_packet.proto does not have, so that readers skip it; its tag takes two bytes. */
-const SKIPPED_TAG = (2047 << 3) | LEN;
-/** Bytes of a length, which may be longer than it needs. */
-const LENGTH_BYTES = 4;
-const TAG_BYTES = 2;
-const SKIPPED_HEAD = 1 + LENGTH_BYTES + TAG_BYTES + LENGTH_BYTES;
-
-/** Packets are packed into one packet. */
-export const packing: Packing = { pack: compressed, skipped, skippedHead: SKIPPED_HEAD };
-
-function skipped(length: number): Uint8Array {
-  const head = new Uint8Array(SKIPPED_HEAD);
-  head[0] = (PACKET << 3) | LEN;
-  putLength(head, 1, length - 1 - LENGTH_BYTES);
-  putVarint(head, 1 + LENGTH_BYTES, SKIPPED_TAG);
-  putLength(head, 1 + LENGTH_BYTES + TAG_BYTES, length - SKIPPED_HEAD);
-  return head;
-}
-
-function putLength(into: Uint8Array, at: number, length: number): void {
-  for (let i = 0; i < LENGTH_BYTES; i++) {
-    const isLast = i === LENGTH_BYTES - 1;
-    into[at + i] = ((length >>> (7 * i)) & 0x7f) | (isLast ? 0 : 0x80);
-  }
-}
-
 /** One packet that holds these. */
-function compressed(packets: Uint8Array): Uint8Array {
+export function compressed(packets: Uint8Array): Uint8Array {
   const content = deflateSync(packets, { level: LEVEL, chunkSize: CHUNK });
   const head = new Uint8Array(16);
   const length = varintLength(TAG) + varintLength(content.length) + content.length;

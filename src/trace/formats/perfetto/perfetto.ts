@@ -2,7 +2,7 @@ import { type FileHead, unpackedStart } from '../../../base/file-bytes.js';
 import type { Format } from '../format.js';
 import { Lanes } from '../lanes.js';
 import { Fields } from '../read/fields.js';
-import { packing } from './compressed.js';
+import { compressed } from './compressed.js';
 import { PerfettoWriter } from './write/writer.js';
 
 /** Perfetto's own format, packets of Protocol Buffers: ./packets.ts. */
@@ -12,7 +12,7 @@ export const perfetto: Format = {
   about: 'timelines of harts, stacks and tasks, for ui.perfetto.dev',
   use: 'rsptrace open shows it',
   isAppended: true,
-  packing,
+  packing: compressed,
   holdsSamples: 'each',
   recognizes: isPerfetto,
   open: (file) => new Lanes(new PerfettoWriter(file)),

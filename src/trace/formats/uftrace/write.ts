@@ -11,30 +11,17 @@
  * A task is a hart, or a stack where stacks are known apart. Addresses are numbers of ours, 16 apart: records have no
  * room for 64 bits, and Futures have no address. Calls that are open at the end end there.
  */
-import {
-  appendFileSync,
-  closeSync,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readSync,
-  rmSync,
-  statSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
+import { appendFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf, RsptraceError } from '../../../base/errors.js';
 import { outputExists } from '../../../base/locked-file.js';
 import { madeOnce } from '../../../base/made-once.js';
-import { plural, visible } from '../../../text/index.js';
+import { visible } from '../../../text/index.js';
 import type { AnyBegin, FunctionRef, FutureRef, TraceInfo } from '../../events/events.js';
-import { timeText } from '../../events/text-table.js';
 import type { Format } from '../format.js';
 import { TrackWriter } from '../lane-writer.js';
 import { Lanes } from '../lanes.js';
-import { nothingKept, writtenKept } from '../output/output-file.js';
+import { nothingKept } from '../output/output-file.js';
 import { WrittenAtEnd } from '../written-at-end.js';
 import { ENTRY, EXIT, FEATURE, INFO_HEADER, LITTLE_ENDIAN, MAGIC, RECORD, RECORD_MAGIC, VERSION } from './read.js';
 
@@ -59,8 +46,6 @@ const SESSION = '0123456789abcdef';
 const BASE = 0x40_0000;
 const SYMBOL_STEP = 16;
 const BUFFER = 16 * 1024;
-/** Bytes of records that are given up at once where the other files find no room. */
-const CUT = 16 * 1024;
 
 interface Task {
   readonly tid: number;
@@ -70,8 +55,6 @@ interface Task {
   /** Calls that are deeper than a record can say, and are left out. */
   tooDeep: number;
   last: number;
-  /** The time of the last record that is in its file. */
-  written: number;
 }
 
 class UftraceWriter extends TrackWriter<Task> {
@@ -91,7 +74,7 @@ class UftraceWriter extends TrackWriter<Task> {
 
   protected added(_name: string, tid: number): Task {
     const known = this.tracks().find((task) => task.tid === tid);
-    return known ?? { tid, buffer: Buffer.alloc(BUFFER), used: 0, open: [], tooDeep: 0, last: -1, written: -1 };
+    return known ?? { tid, buffer: Buffer.alloc(BUFFER), used: 0, open: [], tooDeep: 0, last: -1 };
   }
 
   enter(begin: AnyBegin): void {
@@ -122,11 +105,12 @@ class UftraceWriter extends TrackWriter<Task> {
       this.#flushTask(task);
     }
     const used = this.tracks().filter((task) => task.last >= 0);
-    try {
-      this.#writeAround(used.length > 0 ? used : this.tracks());
-    } catch (error) {
-      this.#fail(error);
-    }
+    const tasks = used.length > 0 ? used : this.tracks();
+    const path = `/${this.#program}`;
+    this.#append('info', infoOf(path, tasks));
+    this.#append('task.txt', taskText(path, tasks));
+    this.#append(`sid-${SESSION}.map`, mapOf(path, this.#names.length));
+    this.#append(`${this.#program}.sym`, symbolsOf(path, this.#names));
   }
 
   #symbolOf(what: FunctionRef | FutureRef): number {
@@ -153,85 +137,17 @@ class UftraceWriter extends TrackWriter<Task> {
   }
 
   #flushTask(task: Task): void {
-    const bytes = task.buffer.subarray(0, task.used);
+    this.#append(`${task.tid}.dat`, task.buffer.subarray(0, task.used));
     task.used = 0;
+  }
+
+  #append(name: string, content: string | Uint8Array): void {
     try {
-      appendFileSync(this.#data(task), bytes);
-      task.written = task.last;
+      appendFileSync(join(this.#folder, name), content);
     } catch (error) {
-      this.#fail(error);
+      const why = `cannot go on writing the trace ${this.#folder}: ${messageOf(error)}`;
+      throw new RsptraceError('TRACE_WRITE_FAILED', why, { hint: nothingKept, cause: error });
     }
-  }
-
-  /** All but the records. */
-  #writeAround(tasks: readonly Task[]): void {
-    const program = this.#program;
-    const path = `/${program}`;
-    const files: [name: string, content: string | Uint8Array][] = [
-      ['info', infoOf(path, tasks)],
-      ['task.txt', taskText(path, tasks)],
-      [`sid-${SESSION}.map`, mapOf(path, this.#names.length)],
-      [`${program}.sym`, symbolsOf(path, this.#names)],
-    ];
-    for (const [name, content] of files) writeFileSync(join(this.#folder, name), content);
-  }
-
-  #data({ tid }: Task): string {
-    return join(this.#folder, `${tid}.dat`);
-  }
-
-  /** Makes a readable folder of what there is, and throws how much that is. */
-  #fail(error: unknown): never {
-    const kept = this.#keep();
-    const why = `cannot go on writing the trace ${this.#folder}: ${messageOf(error)}`;
-    throw new RsptraceError('TRACE_WRITE_FAILED', kept === undefined ? why : `${why}; ${kept}`, {
-      hint: kept === undefined ? nothingKept : writtenKept,
-      cause: error,
-    });
-  }
-
-  /** Undefined if there is no room for the files around the records, however many of these are given up. */
-  #keep(): string | undefined {
-    const tasks = this.tracks().filter((task) => existsSync(this.#data(task)));
-    try {
-      for (;;) {
-        const sizes = tasks.map((task) => statSync(this.#data(task)).size);
-        const largest = tasks[sizes.indexOf(Math.max(...sizes))];
-        if (!largest) return undefined;
-        for (const task of tasks) this.#cutRecords(task, 0);
-        try {
-          this.#writeAround(tasks);
-          break;
-        } catch {
-          if (!this.#cutRecords(largest, CUT)) return undefined;
-        }
-      }
-      const records = tasks.reduce((sum, task) => sum + statSync(this.#data(task)).size / RECORD, 0);
-      const lost = tasks.filter(({ written, last }) => written < last);
-      const until = Math.min(...(lost.length > 0 ? lost : tasks).map(({ written }) => written));
-      return `the folder has ${plural(records, 'record')}, up to ${timeText(until)}`;
-    } catch {
-      // The folder is gone, or may not be written: the error that began it is reported.
-      return undefined;
-    }
-  }
-
-  /** Takes so many bytes off a task's records at least, to the end of a whole one. False if none are left. */
-  #cutRecords(task: Task, bytes: number): boolean {
-    const path = this.#data(task);
-    const { size } = statSync(path);
-    const rest = Math.floor(Math.max(0, size - bytes) / RECORD) * RECORD;
-    if (rest < size) truncateSync(path, rest);
-    if (rest === 0) return false;
-    const last = new Uint8Array(8);
-    const file = openSync(path, 'r');
-    try {
-      readSync(file, last, 0, last.length, rest - RECORD);
-    } finally {
-      closeSync(file);
-    }
-    task.written = Number(new DataView(last.buffer).getBigUint64(0, true));
-    return true;
   }
 }
 
