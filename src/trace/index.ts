@@ -20,7 +20,7 @@ export { Durations } from './events/durations.js';
 export * from './events/events.js';
 export type { Finding, FindingKind } from './events/finding.js';
 export { Findings } from './events/findings.js';
-export { findingsText, findingText, NearlyLong } from './events/findings-text.js';
+export { findingsText, findingText } from './events/findings-text.js';
 export { type FunctionRow, FunctionSummary, functionJson } from './events/function-summary.js';
 export { calledOf, isPointer } from './events/future-names.js';
 export { HartLabels, hartWord } from './events/hart-labels.js';

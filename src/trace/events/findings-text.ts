@@ -1,11 +1,6 @@
-import { madeOnce } from '../../base/made-once.js';
 import { plural, shownFile, textLines } from '../../text/index.js';
-import { type Disturbance, ownSpans, type Span } from './disturbance.js';
-import type { FutureRef, RootRef, TraceEvent } from './events.js';
 import type { Finding } from './finding.js';
-import { defaultLongPoll } from './findings.js';
-import { calledOf, futureNames, type Named } from './future-names.js';
-import { Fold } from './sinks.js';
+import { futureNames, type Named } from './future-names.js';
 import { placeText } from './text.js';
 import { timeText } from './text-table.js';
 
@@ -119,44 +114,5 @@ export function findingText({ kind, count, worst, by, wait, times_ns: [first = 0
       return `a lost wake: it ${wait}`;
     case 'large-future':
       return `its Future has ${number} bytes, which each move copies`;
-  }
-}
-
-/** Polls of this share of a long one are worth a hint. */
-const share = 0.1;
-const mostSpans = 10_000;
-
-/** Looks for polls of tasks that take long, and not so long as to be findings. */
-export class NearlyLong extends Fold {
-  readonly #spans: (Span & { readonly future: FutureRef })[] = [];
-  /** Polls inside the present one of a task, the innermost first. */
-  readonly #inside = new Map<RootRef, { readonly ns: number; readonly future: FutureRef }[]>();
-
-  event(event: TraceEvent): void {
-    if (event.type !== 'poll-end' || !event.begin) return;
-    const { root, future, address, begin, time } = event;
-    const ns = time - begin.time;
-    const isTask = future === root.future && address === root.address;
-    const isNearlyLong = ns >= share * defaultLongPoll && ns < defaultLongPoll;
-    if (!isTask) {
-      if (isNearlyLong) madeOnce(this.#inside, root, () => []).push({ ns, future });
-      return;
-    }
-    const inside = this.#inside.get(root)?.find((each) => each.ns >= ns / 2);
-    this.#inside.delete(root);
-    if (!isNearlyLong || this.#spans.length >= mostSpans) return;
-    this.#spans.push({ from: begin.time, ns, future: inside?.future ?? future });
-  }
-
-  /** A line, or nothing. `disturbance`: undefined if probes were made to stop the target. */
-  text(disturbance: Disturbance | undefined): string {
-    const own = disturbance ? ownSpans(this.#spans, disturbance).filter(({ ns }) => ns >= share * defaultLongPoll) : [];
-    const [longest] = own.sort((a, b) => b.ns - a.ns);
-    if (!longest) return '';
-    const polls = own.length === 1 ? 'a poll' : `${own.length} polls`;
-    const [limit, least] = [defaultLongPoll, share * defaultLongPoll].map((ns) => `${ns / 1e6}ms`);
-    return textLines([
-      `${polls} took ${least} or more, up to ${timeText(longest.ns)} (${calledOf(longest.future)}); a finding takes ${limit}: --long-poll ${least}`,
-    ]);
   }
 }

@@ -31,7 +31,7 @@ interface FindingLimits {
 }
 
 /** As asyncio's `slow_callback_duration`. */
-export const defaultLongPoll = 100e6;
+const defaultLongPoll = 100e6;
 /** As tokio-console's task that has never yielded. */
 const longWait = 1e9;
 const selfWakesInRow = 100;

@@ -7,7 +7,6 @@ import {
   type Finding,
   Findings,
   findingsText,
-  NearlyLong,
   type RecordingFacts,
   type RootRef,
   type StateRef,
@@ -192,14 +191,6 @@ t.test('tasks that their runtime drops, in no task, are one line', async (t) => 
     '4 findings\n  task 1, a at src/a.rs:12: it was dropped before it was ready, at 20 ns by itself, in a::b\n' +
       '  3 tasks were dropped before they were ready, by the runtime, as at abort() and at its own end: a\n',
   );
-});
-
-t.test('polls that take a tenth of a long one are no findings, and named', async (t) => {
-  const near = new NearlyLong();
-  tell(near, [...poll(0, 9e6), ...poll(2e7, 2e7 + 12e6), ...poll(6e7, 6e7 + 17e6), ...poll(1e8, 2.5e8)]);
-  t.equal(near.text({}), '2 polls took 10ms or more, up to 17.0 ms (a); a finding takes 100ms: --long-poll 10ms\n');
-  t.equal(near.text(undefined), '', 'stops are in them');
-  t.equal(near.text({ stoppedAt: [2.1e7, 6.1e7] }), '');
 });
 
 t.test('findings that are made of time, where stops took some of it', async (t) => {

@@ -12,7 +12,6 @@ import {
   type Finding,
   Findings,
   findingsText,
-  NearlyLong,
   namesBound,
   Summary,
   type SummaryRow,
@@ -162,7 +161,7 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
     return { calls, instants, stuck, unseen: [...new Set(unseen)] };
   },
   report(found, wishes) {
-    return found ? withNearlyLong(pollReport(found, wishes), wishes) : nothing;
+    return found ? pollReport(found, wishes) : nothing;
   },
   preview(found) {
     if (!found) return { json: { coverage: null }, table: undefined };
@@ -237,20 +236,6 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
       return [...texts.filter((text) => text !== ''), coverageText(covered(outcome))];
     },
     findings: (outcome) => findings(outcome).length,
-  };
-}
-
-/** With a line on polls that are nearly long enough for a finding, where nobody has said what is. */
-function withNearlyLong(report: KindReport, { findings = false, longPollNs }: ReportWishes = {}): KindReport {
-  if (!findings || longPollNs !== undefined || !report.sink) return report;
-  const near = new NearlyLong();
-  return {
-    ...report,
-    sink: tee([report.sink, near]),
-    tables(outcome, options) {
-      const line = near.text(isOwnTime(outcome) ? (outcome.disturbance ?? {}) : undefined);
-      return [...report.tables(outcome, options), ...(line === '' ? [] : [line])];
-    },
   };
 }
 
