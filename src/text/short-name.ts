@@ -1,4 +1,5 @@
 // Names of functions that are too long for a line: what is in brackets says the least.
+import { madeOnce } from '../base/made-once.js';
 import { clipEnd, clipStart, textWidth } from './text-width.js';
 
 /** Brackets that enclose nothing, so that `operator<` and `->` open and close none. */
@@ -39,6 +40,17 @@ export function shortName(name: string, room: number): string {
     if (name.length - at - 2 <= room) return name.slice(at + 2);
   const tail = path.lastIndexOf('::');
   return `${(tail < 0 ? name : name.slice(tail + 2)).slice(0, room - 1)}…`;
+}
+
+/** Whether several things have the text of one, so that it does not distinguish them. */
+export function sharedBy<T>(
+  all: Iterable<T>,
+  textOf: (one: T) => string,
+  thingOf: (one: T) => unknown = (one) => one,
+): (one: T) => boolean {
+  const things = new Map<string, Set<unknown>>();
+  for (const one of all) madeOnce(things, textOf(one), () => new Set()).add(thingOf(one));
+  return (one) => (things.get(textOf(one))?.size ?? 0) > 1;
 }
 
 /** What a name keeps of a line that has no room for it, and of one with a place behind it. */

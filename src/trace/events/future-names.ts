@@ -1,5 +1,5 @@
 // What Futures are called, for people.
-import { madeOnce } from '../../base/made-once.js';
+import { sharedBy } from '../../text/index.js';
 import { withoutArguments } from './refs.js';
 
 /** A Future, as far as its name goes; of a row too. */
@@ -65,12 +65,8 @@ export function linesNames(all: Iterable<Named>): (one: Named) => string {
 }
 
 function namesBy(all: Iterable<Named>, typeOf: (one: Named) => string): (one: Named) => string {
-  const types = new Map<string, Set<string>>();
-  for (const one of all) madeOnce(types, calledOf(one), () => new Set<string>()).add(typeOf(one));
-  return (one) => {
-    const name = calledOf(one);
-    return (types.get(name)?.size ?? 0) > 1 ? readable(typeOf(one)) : name;
-  };
+  const isShared = sharedBy(all, calledOf, typeOf);
+  return (one) => (isShared(one) ? readable(typeOf(one)) : calledOf(one));
 }
 
 /** An instance's type as in its source: `work::add<u8, work::leaf>`, without the compiler's names for states. */

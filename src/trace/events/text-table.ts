@@ -4,6 +4,7 @@ import {
   clipStart,
   foldBrackets,
   padEndTo,
+  sharedBy,
   shownFile,
   textWidth,
   visible,
@@ -156,10 +157,9 @@ function clipAll(names: readonly string[], width: number): string[] {
 
 /** Names with brackets folded, unless that makes different ones alike. */
 function foldedApart(names: readonly string[], width: number): string[] {
-  const folded = names.map((name) => foldBrackets(name, width));
-  const meant = new Map<string, Set<string>>();
-  for (const [i, text] of folded.entries()) meant.set(text, (meant.get(text) ?? new Set()).add(names[i] ?? ''));
-  return folded.map((text, i) => ((meant.get(text)?.size ?? 0) > 1 ? (names[i] ?? '') : text));
+  const fold = (name: string): string => foldBrackets(name, width);
+  const isShared = sharedBy(names, fold);
+  return names.map((name) => (isShared(name) ? name : fold(name)));
 }
 
 /** How long the end is that texts have in common, from the begin of a word on. */

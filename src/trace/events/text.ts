@@ -1,5 +1,6 @@
 import { addr, hex } from '../../base/addr.js';
 import { madeOnce } from '../../base/made-once.js';
+import { sharedBy } from '../../text/index.js';
 import type {
   ArgumentValue,
   AwaitLink,
@@ -212,12 +213,12 @@ function spaceText({ space }: Pick<RootRef, 'space'>): string {
  * known.
  */
 export function engineTexts({ probes, ownTime }: TraceFacts): [probe: string, engine: string][] {
-  const names = new Map<string, number>();
-  for (const { name } of probes) names.set(name, (names.get(name) ?? 0) + 1);
-  const texts = probes.map(({ name, address, engine, why, extra }): [string, string] => [
-    names.get(name) === 1 ? name : `${name} @${hex(address)}`,
-    `${engineText[engine]}${extra === undefined ? '' : ` (${extra})`}${why === undefined ? '' : `: ${why}`}`,
-  ]);
+  const isShared = sharedBy(probes, ({ name }) => name);
+  const texts = probes.map((probe): [string, string] => {
+    const { name, address, engine, why, extra } = probe;
+    const text = `${engineText[engine]}${extra === undefined ? '' : ` (${extra})`}${why === undefined ? '' : `: ${why}`}`;
+    return [isShared(probe) ? `${name} @${hex(address)}` : name, text];
+  });
   return ownTime ? [...texts, ['guest time', ownTimeText(ownTime)]] : texts;
 }
 

@@ -6,7 +6,7 @@
 
 import { startOf } from '../../base/file-bytes.js';
 import { madeOnce } from '../../base/made-once.js';
-import { visible } from '../../text/index.js';
+import { sharedBy, visible } from '../../text/index.js';
 import { type Arc, Arcs, type Node } from '../events/arcs.js';
 import type { Format } from './format.js';
 import { textAtEnd } from './written-at-end.js';
@@ -28,8 +28,8 @@ function* profile(arcs: Arcs): Generator<string> {
   const program = visible(arcs.info?.program ?? '');
   yield `# callgrind format\nversion: 1\ncreator: rsptrace\ncmd: ${program}\npositions: line\n`;
   yield `event: ns : Nanoseconds\nevents: ns\nsummary: ${total}\n\n`;
-  const names = namesOf(nodes);
-  const name = (node: Node): string => names.get(node) ?? node.name;
+  const isShared = sharedBy(nodes, (node) => node.name);
+  const name = (node: Node): string => visible(isShared(node) ? node.instance : node.name);
   const byCaller = new Map<Node, Arc[]>();
   for (const arc of arcs.arcs) {
     if (arc.caller === undefined) continue;
@@ -46,13 +46,6 @@ function* profile(arcs: Arcs): Generator<string> {
     }
     yield '\n';
   }
-}
-
-/** The short name, or the full one where several share it. */
-function namesOf(nodes: readonly Node[]): Map<Node, string> {
-  const uses = new Map<string, number>();
-  for (const { name } of nodes) uses.set(name, (uses.get(name) ?? 0) + 1);
-  return new Map(nodes.map((node) => [node, visible((uses.get(node.name) ?? 0) > 1 ? node.instance : node.name)]));
 }
 
 function fileOf({ file }: Node): string {

@@ -1,4 +1,4 @@
-import { plural, textLines } from '../../text/index.js';
+import { plural, sharedBy, textLines } from '../../text/index.js';
 import type { LockFinding, LockOrder, LockRow, LockWait } from '../events/lock-rows.js';
 import type { LockSummary } from '../events/lock-summary.js';
 import { boundText, type TableOptions, tableNotes, textTable } from '../events/text-table.js';
@@ -31,7 +31,8 @@ export function lockTable(
 ): string {
   const rows = summary.rows(timesAtMost);
   if (rows.length === 0) return '';
-  const nameOf = namesOf(rows);
+  const isShared = sharedBy(rows, ({ lock }) => lock);
+  const nameOf = (row: LockRow): string => (isShared(row) ? `${row.lock} @${row.address}` : row.lock);
   const shown = rows.filter((row, index) => index < mostRows && (index < fewRows || row.contended + row.waiting > 0));
   const lines = shown.map((row) => ({
     numbers: [
@@ -63,13 +64,6 @@ export function lockTable(
     contentionText(rows, nameOf, timesAtMost) +
     findingsText(summary.findings(isWhole))
   );
-}
-
-/** With the address, where several have the name: each row has its own. */
-function namesOf(rows: readonly LockRow[]): (row: LockRow) => string {
-  const uses = new Map<string, number>();
-  for (const { lock } of rows) uses.set(lock, (uses.get(lock) ?? 0) + 1);
-  return ({ lock, address }) => ((uses.get(lock) ?? 0) > 1 ? `${lock} @${address}` : lock);
 }
 
 function sum(rows: readonly LockRow[], member: 'not_taken' | 'waiting' | 'unreleased'): number {

@@ -1,4 +1,4 @@
-import { plural, visible } from '../../text/index.js';
+import { plural, sharedBy, visible } from '../../text/index.js';
 import { INLINED_NOTE, LEFT_OUT_NOTE } from '../events/bounds.js';
 import type { FunctionRow } from '../events/function-summary.js';
 import { futureNames, linesNames, type Named, readable } from '../events/future-names.js';
@@ -136,22 +136,19 @@ export function functionTable(rows: readonly FunctionRow[], options: TableOption
     (a, b) => b.total_ns - a.total_ns || compare(a.function, b.function) || compare(a.instance, b.instance),
   );
   const columns = shownOf(functionColumns, rows);
-  const names = displayNames(sorted.map((row) => [row.function, row.instance]));
-  const lines = sorted.map((row, i) => ({
+  const isShared = sharedBy(
+    sorted,
+    (row) => row.function,
+    (row) => row.instance,
+  );
+  const lines = sorted.map((row) => ({
     numbers: columns.map(({ text }) => text(row)),
-    name: names[i] ?? '',
+    name: isShared(row) ? row.instance : row.function,
     file: row.file,
     line: row.line,
   }));
   const table = textTable(titlesOf(columns), 'function', lines, options);
   return `${table}${tableNotes([rows.some((row) => row.at_least) && LEFT_OUT_NOTE], options)}`;
-}
-
-/** The short name of each row, or the long one if others have the same short one. */
-function displayNames(names: readonly (readonly [short: string, long: string])[]): string[] {
-  const uses = new Map<string, Set<string>>();
-  for (const [short, long] of names) uses.set(short, (uses.get(short) ?? new Set()).add(long));
-  return names.map(([short, long]) => ((uses.get(short)?.size ?? 0) > 1 ? long : short));
 }
 
 /** The same of functions and Futures, whose names say `poll` where they are polled. */
@@ -160,8 +157,8 @@ export function namesOf<T extends { readonly name: string; readonly instance: st
 ): ReadonlyMap<T | undefined, string> {
   const each = [...new Set(all)];
   const long = ({ name, instance }: T): string => `${name.startsWith('poll ') ? 'poll ' : ''}${readable(instance)}`;
-  const names = displayNames(each.map((one) => [one.name, long(one)]));
-  return new Map(each.map((one, i) => [one, names[i] ?? one.name]));
+  const isShared = sharedBy(each, ({ name }) => name, long);
+  return new Map(each.map((one) => [one, isShared(one) ? long(one) : one.name]));
 }
 
 /** Numbers of a task. */

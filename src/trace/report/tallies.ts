@@ -1,6 +1,5 @@
 import { hex } from '../../base/addr.js';
-import { madeOnce } from '../../base/made-once.js';
-import { plural, textLines } from '../../text/index.js';
+import { plural, sharedBy, textLines } from '../../text/index.js';
 import { LEFT_OUT_NOTE, namesBound } from '../events/bounds.js';
 import type { FunctionRef, ProbeFact, RootRef } from '../events/events.js';
 import { compare } from '../events/summary.js';
@@ -74,7 +73,7 @@ interface Shown {
 }
 
 function tallyTable(heads: readonly string[], title: string, shown: readonly Shown[], options: TableOptions): string {
-  const isShared = sharedBy(shown, ({ row, argument }) => `${row.function.name}\n${argument}`);
+  const isShared = sharedBy(shown, ({ row, argument }) => `${row.function.name}\n${argument}`, addressOf);
   const lines = shown.map((each) => {
     const { row, argument, numbers } = each;
     const { name, instance, file = null, line = null } = row.function;
@@ -86,11 +85,8 @@ function tallyTable(heads: readonly string[], title: string, shown: readonly Sho
   return textTable(heads, title, lines, options) + tableNotes([note], options);
 }
 
-/** Whether functions at several addresses have the same text. */
-function sharedBy<T extends { readonly row: TallyRow }>(all: readonly T[], textOf: (one: T) => string) {
-  const addresses = new Map<string, Set<bigint>>();
-  for (const one of all) madeOnce(addresses, textOf(one), () => new Set<bigint>()).add(one.row.function.address);
-  return (one: T): boolean => (addresses.get(textOf(one))?.size ?? 0) > 1;
+function addressOf({ row }: Pick<Shown, 'row'>): bigint {
+  return row.function.address;
 }
 
 /** For machines, in the order of {@link tallyJson}. `value`: the sum or the average; null without calls. */
@@ -132,8 +128,8 @@ const barWidth = 40;
 /** For the user: a histogram a function. Instances that share a name have all of theirs, or else their addresses. */
 export function histogramTexts(rows: readonly TallyRow[]): string[] {
   const counted = rows.filter(({ by }) => by && !by.added).map((row) => ({ row }));
-  const isNameShared = sharedBy(counted, ({ row }) => row.function.name);
-  const isInstanceShared = sharedBy(counted, ({ row }) => row.function.instance);
+  const isNameShared = sharedBy(counted, ({ row }) => row.function.name, addressOf);
+  const isInstanceShared = sharedBy(counted, ({ row }) => row.function.instance, addressOf);
   return counted.map((each) => {
     const { row } = each;
     const { name, instance, address } = row.function;
