@@ -4,8 +4,7 @@
  * part: a thread a hart, or a stack. Its samples are spans of time with one stack, with milliseconds as weights
  * (`tracing-ms`). Times in which nothing was traced have none.
  *
- * The tables of a thread are columns, so samples go to a spool, and the end writes the file. In memory are the
- * different stacks, up to a limit, and 1 KiB a track.
+ * The tables of a thread are columns, so the end writes the file, and samples are in memory until then.
  */
 import { startOf } from '../../base/file-bytes.js';
 import { Numbered } from '../../base/made-once.js';
@@ -15,8 +14,8 @@ import type { AnyBegin, FunctionRef, FutureRef, SampledFrame, TraceInfo } from '
 import type { Format } from './format.js';
 import { TrackWriter } from './lane-writer.js';
 import type { OutputFile } from './output/output-file.js';
-import { openSpooled, type Spool, type SpoolList } from './speedscope/spool.js';
 import { clockText, json } from './text-lines.js';
+import { lanesAtEnd } from './written-at-end.js';
 
 const VERSION = 47;
 /** Nanoseconds of a millisecond. */
@@ -30,7 +29,7 @@ export const firefox: Format = {
   use: 'open it in profiler.firefox.com',
   isAppended: false,
   recognizes: (head) => /"preprocessedProfileVersion":\d+/.test(startOf(head)),
-  open: (file) => openSpooled(file, (spool) => new FirefoxWriter(file, spool)),
+  open: (file) => lanesAtEnd(file, new FirefoxWriter(file)),
 };
 
 type What = FunctionRef | FutureRef | SampledFrame;
@@ -46,8 +45,8 @@ interface Node {
 interface Track {
   readonly name: string;
   readonly tid: number;
-  /** A stack, or -1 for none; and since when. */
-  readonly samples: SpoolList;
+  /** In pairs: a stack, or -1 for none; and since when. */
+  readonly samples: number[];
   readonly roots: Map<number, Node>;
   readonly stacks: Node[];
   /** The stacks around each other, innermost last. */
@@ -57,16 +56,14 @@ interface Track {
 
 class FirefoxWriter extends TrackWriter<Track> {
   readonly #out: OutputFile;
-  readonly #spool: Spool;
   readonly #frames = new Numbered<What>();
   /** Of all tracks. */
   #stacks = 0;
   #info: TraceInfo | undefined;
 
-  constructor(out: OutputFile, spool: Spool) {
+  constructor(out: OutputFile) {
     super();
     this.#out = out;
-    this.#spool = spool;
   }
 
   begin(info: TraceInfo): void {
@@ -75,7 +72,7 @@ class FirefoxWriter extends TrackWriter<Track> {
 
   protected added(name: string, tid: number): Track {
     const known = this.tracks().find((track) => track.tid === tid);
-    return known ?? { name, tid, samples: this.#spool.list(), roots: new Map(), stacks: [], open: [], last: -1 };
+    return known ?? { name, tid, samples: [], roots: new Map(), stacks: [], open: [], last: -1 };
   }
 
   enter(begin: AnyBegin): void {
@@ -114,7 +111,7 @@ class FirefoxWriter extends TrackWriter<Track> {
   write(): void {
     const out = this.#out;
     const info = this.#info as TraceInfo;
-    const used = this.tracks().filter(({ samples }) => !samples.isEmpty);
+    const used = this.tracks().filter(({ samples }) => samples.length > 0);
     out.textRecord(
       `{"meta":${json(metaOf(info))},\n"libs":[],"pages":[],"counters":[],"profilerOverhead":[],"threads":[`,
     );
@@ -179,11 +176,12 @@ class FirefoxWriter extends TrackWriter<Track> {
 function eachSpan({ samples }: Track, visit: (stack: number, from: number, to: number) => void): void {
   let stack = -1;
   let from = 0;
-  samples.forEach((next, time) => {
+  for (let i = 0; i < samples.length; i += 2) {
+    const time = samples[i + 1] as number;
     if (stack >= 0 && time > from) visit(stack, from, time);
-    stack = next;
+    stack = samples[i] as number;
     from = time;
-  });
+  }
 }
 
 function metaOf({ program, arch, clock }: TraceInfo): object {
