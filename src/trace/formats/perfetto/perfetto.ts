@@ -21,6 +21,7 @@ export const perfetto: Format = {
 
 /** Packets that have to follow each other before a file counts as a Perfetto trace; or all that it begins with. */
 const ENOUGH = 8;
+const START = 64 * 1024;
 
 /** Whether a file is packets one behind the other, which fields fill to their last bytes; or that, packed. */
 export function isPerfetto({ bytes }: FileHead): boolean {
@@ -33,8 +34,8 @@ export function isPerfetto({ bytes }: FileHead): boolean {
     count++;
   });
   try {
-    // What was read may end in the middle of one.
-    packets.feed(unpackedStart(bytes));
+    // That may end in the middle of one.
+    packets.feed(unpackedStart(bytes).subarray(0, START));
   } catch {
     return count >= ENOUGH;
   }

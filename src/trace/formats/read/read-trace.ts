@@ -203,7 +203,7 @@ function empty(path: string, what: string): RsptraceError {
 
 function foreign(path: string): RsptraceError {
   const head = headOf(path);
-  const looks = head && formats.find((format) => !isPerfetto(head) && format.recognizes(head));
+  const looks = head && !isPerfetto(head) ? formats.find((format) => format.recognizes(head)) : undefined;
   if (head === undefined && statSync(path).isFile()) {
     return empty(path, 'is empty');
   }
