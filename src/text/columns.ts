@@ -1,5 +1,5 @@
-import { clipName } from './short-name.js';
-import { clipPlace, padEndTo, textWidth } from './text-width.js';
+import { clipNames } from './short-name.js';
+import { clipEnd, clipPlace, padEndTo, textWidth } from './text-width.js';
 import { visible } from './visible.js';
 
 export interface ColumnsOptions {
@@ -7,6 +7,8 @@ export interface ColumnsOptions {
   readonly color: boolean;
   /** Columns of the terminal; unlimited if left out. */
   readonly width?: number | undefined;
+  /** Nothing is shortened: what is too long for the width makes its own line longer. */
+  readonly isWhole?: boolean;
 }
 
 const GAP = '  ';
@@ -14,27 +16,34 @@ const GAP = '  ';
 const LEAST = 12;
 
 /** By the last letter of a title. */
-const kinds = { '>': 'numbers', '~': 'names', '/': 'places' } as const;
+const kinds = { '>': 'numbers', '~': 'names', '/': 'places', ':': 'sentences' } as const;
 
 interface Column {
   readonly title: string;
-  readonly of: 'numbers' | 'names' | 'places' | 'text';
+  readonly of: 'numbers' | 'names' | 'places' | 'sentences' | 'text';
 }
 
+const places = (clip: typeof clipEnd) => (texts: readonly string[], room: number) =>
+  texts.map((text) => clip(text, room));
+const whole = (texts: readonly string[]): readonly string[] => texts;
+const shortened = {
+  ...{ numbers: whole, text: whole, names: clipNames, places: places(clipPlace), sentences: places(clipEnd) },
+};
+
 /**
- * Columns of text under a title line. A title that ends in `>` is of numbers, set flush right. Names (`~`) and places
- * (`/`) give way in a narrow terminal, and nothing else does. Each line ends in a newline.
+ * Columns of text under a title line. A title that ends in `>` is of numbers, set flush right. Names (`~`), and places
+ * (`/`) or sentences (`:`) give way in a narrow terminal, and nothing else does. Each line ends in a newline.
  */
 export function textTable(
   titles: readonly string[],
   rows: readonly (readonly string[])[],
-  { color, width = Number.POSITIVE_INFINITY }: ColumnsOptions,
+  { color, width = Number.POSITIVE_INFINITY, isWhole = false }: ColumnsOptions,
 ): string {
   const columns = titles.map(columnOf);
-  const cells = rows.map((row) => row.map(visible));
+  const cells = columns.map((_, i) => rows.map((row) => visible(row[i] ?? '')));
   const room = fitted(columns, cells, width);
-  const shown = cells.map((row) => columns.map(({ of }, i) => shortened(row[i] ?? '', of, room[i] ?? 0)));
-  const widths = widest(columns, shown);
+  const shown = isWhole ? cells : columns.map(({ of }, i) => shortened[of](cells[i] ?? [], room[i] ?? 0));
+  const widths = isWhole ? room : widest(columns, shown);
   const line = (row: readonly string[]): string =>
     columns
       .map(({ of }, i) => {
@@ -46,7 +55,8 @@ export function textTable(
       .join(GAP)
       .trimEnd();
   const head = line(columns.map(({ title }) => title));
-  return `${[color ? `\x1b[1m${head}\x1b[0m` : head, ...shown.map(line)].join('\n')}\n`;
+  const body = rows.map((_, at) => line(shown.map((texts) => texts[at] ?? '')));
+  return `${[color ? `\x1b[1m${head}\x1b[0m` : head, ...body].join('\n')}\n`;
 }
 
 function columnOf(title: string): Column {
@@ -54,13 +64,9 @@ function columnOf(title: string): Column {
   return of === undefined ? { title, of: 'text' } : { title: title.slice(0, -1), of };
 }
 
-function shortened(cell: string, of: Column['of'], room: number): string {
-  return of === 'names' ? clipName(cell, room) : of === 'places' ? clipPlace(cell, room) : cell;
-}
-
 function widest(columns: readonly Column[], cells: readonly (readonly string[])[]): number[] {
   return columns.map(({ title }, i) =>
-    cells.reduce((most, row) => Math.max(most, textWidth(row[i] ?? '')), textWidth(title)),
+    (cells[i] ?? []).reduce((most, cell) => Math.max(most, textWidth(cell)), textWidth(title)),
   );
 }
 
@@ -69,7 +75,7 @@ function fitted(columns: readonly Column[], cells: readonly (readonly string[])[
   const widths = widest(columns, cells);
   const least = columns.map(({ title }) => Math.max(LEAST, textWidth(title)));
   const spare = (i: number): number => (widths[i] ?? 0) - (least[i] ?? 0);
-  const yielding = [...columns.keys()].filter((i) => ['names', 'places'].includes(columns[i]?.of ?? ''));
+  const yielding = [...columns.keys()].filter((i) => !['numbers', 'text'].includes(columns[i]?.of ?? 'text'));
   let over = widths.reduce((sum, each) => sum + each, GAP.length * (columns.length - 1)) - width;
   while (over > 0) {
     const [most] = yielding.filter((i) => spare(i) > 0).sort((a, b) => (widths[b] ?? 0) - (widths[a] ?? 0));

@@ -2,7 +2,6 @@ import { type CodeLink, crateOf, libraryBelow, libraryName, ownFiles } from './o
 import { branchesIn, lineOf } from './short-name.js';
 import { textWidth, wrapped } from './text-width.js';
 
-/** A node of a tree of Futures. */
 interface Awaiting<N> {
   readonly awaits: readonly N[];
 }
@@ -13,7 +12,6 @@ export interface NodeCode extends CodeLink {
   readonly declared: string | undefined;
 }
 
-/** A node that is shown. */
 export interface Shown<N> {
   readonly node: N;
   /** `, in tokio Mutex::lock`: what of a library it awaits, which is not shown; or nothing. */

@@ -6,7 +6,6 @@ import { clipEnd, clipStart, textWidth } from './text-width.js';
 const OTHER = /operator *(?:<=>|<<=?|>>=?|<=?|>=?|->\*?|\(\))|[-=]>|\(anonymous namespace\)/y;
 const CLOSED_BY: Readonly<Record<string, string>> = { '<': '>', '(': ')' };
 
-/** What stands between two brackets. */
 interface Group {
   readonly start: number;
   readonly end: number;
@@ -16,6 +15,33 @@ interface Group {
 /** A name that fits: see {@link foldBrackets}; then without its begin. */
 export function clipName(name: string, width: number): string {
   return clipStart(foldBrackets(name, width), width);
+}
+
+/** Characters of a clipped text that are too few to say it from others. */
+const FEW = 8;
+
+/** Where different names end alike, their common end is left out: `…ask::__ticker…`, `…ask::__waiter…`. */
+export function clipNames(names: readonly string[], width: number): string[] {
+  const fold = (name: string): string => foldBrackets(name, width);
+  // Brackets are folded, unless that makes different ones alike.
+  const isShared = sharedBy(names, fold);
+  const texts = names.map((name) => (isShared(name) ? name : fold(name)));
+  const endOf = (text: string): string => clipStart(text, Math.max(FEW, width - FEW));
+  const alike = new Map<string, Set<string>>();
+  for (const text of texts) if (textWidth(text) > width) madeOnce(alike, endOf(text), () => new Set()).add(text);
+  return texts.map((text) => {
+    const those = textWidth(text) > width ? [...(alike.get(endOf(text)) ?? [])] : [];
+    if (those.length < 2) return clipStart(text, width);
+    return clipStart(`${text.slice(0, text.length - commonEnd(those))}…`, width);
+  });
+}
+
+/** How long the end is that texts have in common, from the begin of a word on. */
+function commonEnd([first = '', ...others]: readonly string[]): number {
+  let length = 0;
+  while (length < first.length && others.every((text) => text.at(-1 - length) === first.at(-1 - length))) length++;
+  const end = first.slice(first.length - length);
+  return end.length - Math.max(0, end.search(/[^a-z0-9]/i));
 }
 
 /** `src/main.rs:15, in tokio Mutex::lock`: folders, the file with its line, and what is behind them. */

@@ -186,9 +186,9 @@ t.test('the table for people', async (t) => {
   t.equal(summaryTable(rows, { color: false, width: 200 }), `${wide.join('\n')}\n`);
   const narrow = summaryTable(rows, { color: false, width: 87 }).split('\n');
   t.ok(narrow.every((line) => line.length <= 87));
-  t.match(narrow[2], / labkern::work::level1 {2}…\/work\.rs:12$/);
+  t.match(narrow[2], / …bkern::work::level1 {2}src\/work\.rs:12$/);
   const narrowest = summaryTable(rows, { color: false, width: 10 }).split('\n');
-  t.match(narrowest[2], /^ 1200 .* …n::work::level1 {2}…\/work\.rs:12$/);
+  t.match(narrowest[2], /^ 1200 .* …ork::level1 {2}…\/work\.rs:12$/);
   const colored = summaryTable(rows, { color: true, width: 200 });
   t.equal(colored.replace('\x1b[1m', '').replace('\x1b[0m', ''), `${wide.join('\n')}\n`);
   t.ok(colored.startsWith('\x1b[1m') && colored.split('\n')[0]?.endsWith('\x1b[0m'));

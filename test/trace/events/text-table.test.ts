@@ -19,7 +19,7 @@ const namesOf = (names: readonly string[], width: number): string[] =>
 
 t.test('names that are cut can still be told apart', async (t) => {
   const tasks = ['ticker', 'waiter', 'client'].map((name) => `rt::__${name}_task::__${name}_task_inner_function`);
-  t.same(namesOf(tasks, 45), ['…_ticker_task::__ticker…', '…_waiter_task::__waiter…', '…_client_task::__client…']);
+  t.same(namesOf(tasks, 46), ['…_ticker_task::__ticker…', '…_waiter_task::__waiter…', '…_client_task::__client…']);
   t.same(namesOf(tasks, 90), tasks, 'where there is room they are whole');
   // The end of each says enough.
   const plain = ['level3', 'leaf_io'].map((name) => `labkern::a_long_module::work::${name}`);
@@ -55,7 +55,7 @@ t.test('columns line up, whatever script names are of', async (t) => {
   );
   const long = `app::${'数'.repeat(20)}`;
   const [, row = ''] = textTable(['calls'], 'function', [line(long, 'm.rs')], { color: false, width: 40 }).split('\n');
-  t.equal(row, `    1  …${'数'.repeat(10)}   m.rs:7`, 'cut between characters: 21 of 22 columns are used');
+  t.equal(row, `    1  …${'数'.repeat(10)}  m.rs:7`, 'cut between characters: 21 of 22 columns are used');
   const none = textTable(['calls'], 'name', [{ numbers: ['1'], name: 'a', file: null, line: null }], {
     ...{ color: false, width: 80 },
   });
