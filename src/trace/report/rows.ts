@@ -15,7 +15,6 @@ export interface Row {
   readonly line: number | undefined;
   /** Of an await: what of a library is awaited there. */
   readonly inside?: string | undefined;
-  /** Of a process. */
   readonly process?: Pick<Process, 'number' | 'first' | 'last'> | undefined;
   /** Calls, polls, waits, or lives. */
   calls: number;
@@ -65,6 +64,10 @@ export class Rows {
       ...describe(),
       ...{ calls: 0, lost: 0, stopped: 0, total: 0, self: 0, durations: new Durations() },
     }));
+  }
+
+  values(): Iterable<Row> {
+    return this.#rows.values();
   }
 
   /** `facts`: what of the trace says what the numbers are worth. */

@@ -1,7 +1,10 @@
+import { AddressMap } from '../../../base/address-map.js';
+import { madeOnce } from '../../../base/made-once.js';
 import type {
   AnyBegin,
   AnyEnd,
   Cancelled,
+  FutureRef,
   GuestNanos,
   PollBegin,
   PollResult,
@@ -19,7 +22,13 @@ export interface Subject {
   readonly begin: AnyBegin;
   /** Of a Future: its first poll was before the trace, or the end of one was not seen. */
   isPart: boolean;
+  /** The time in its polls, where somebody counts it. */
+  busy: number;
+  /** Nothing has shown the result of its last poll. */
+  isUnknown: boolean;
 }
+
+type OfFuture = Pick<Cancelled, 'future' | 'address' | 'root'>;
 
 /** What an event means for the subjects. */
 export interface SubjectChange {
@@ -34,7 +43,7 @@ export class Subjects {
   readonly #wanted: Selection;
   readonly #open = new Map<AnyBegin, Subject>();
   /** Futures that are not over, by what and where they are. */
-  readonly #lives = new Map<string, Subject>();
+  readonly #lives = new Map<FutureRef, AddressMap<Subject>>();
   #count = 0;
 
   constructor(wanted: Selection) {
@@ -51,7 +60,8 @@ export class Subjects {
     if (event.type === 'derived-poll') return isOver(event.result) ? this.#lifeEnds(event, true) : nothing;
     if (event.type === 'reset') this.#lives.clear();
     // What lives may be over, and another one in its place.
-    if (event.type === 'gap') for (const life of this.#lives.values()) life.isPart = true;
+    if (event.type === 'gap')
+      for (const lives of this.#lives.values()) for (const life of lives.values()) life.isPart = true;
     if (isBegin(event)) return isThread(event) || !isNamed(this.#wanted, event) ? nothing : this.#begins(event);
     return isEnd(event) ? this.#ends(event) : nothing;
   }
@@ -59,15 +69,20 @@ export class Subjects {
   #begins(begin: AnyBegin): SubjectChange {
     const { type } = begin;
     const isPart = type === 'poll-begin' && begin.state !== undefined && begin.state.name !== 'Unresumed';
-    const began = { number: ++this.#count, begin, isPart };
+    const began = { number: ++this.#count, begin, isPart, busy: 0, isUnknown: false };
     if (begin.type === 'call-begin') this.#open.set(begin, began);
-    else this.#lives.set(lifeOf(begin), began);
+    else madeOnce(this.#lives, begin.future, () => new AddressMap<Subject>(16)).set(placeOfFuture(begin), began);
     return { began };
+  }
+
+  /** The Future that lives there. */
+  lifeAt(of: OfFuture): Subject | undefined {
+    return this.#lives.get(of.future)?.get(placeOfFuture(of));
   }
 
   #polled(begin: PollBegin): SubjectChange {
     if (!isNamed(this.#wanted, begin)) return nothing;
-    const before = this.#lives.get(lifeOf(begin));
+    const before = this.lifeAt(begin);
     // One written by hand has no state: it lives on until it is ready.
     if (before && begin.state?.name !== 'Unresumed') return nothing;
     return { ...this.#begins(begin), ended: before && { subject: before, isWhole: false } };
@@ -81,15 +96,14 @@ export class Subjects {
       return { ended: { subject, isWhole: event.type === 'call-end' } };
     }
     if (event.type === 'poll-end') return isOver(event.result) ? this.#lifeEnds(event, true) : nothing;
-    const life = event.type === 'poll-lost' ? this.#lives.get(lifeOf(event)) : undefined;
+    const life = event.type === 'poll-lost' ? this.lifeAt(event) : undefined;
     if (life) life.isPart = true;
     return nothing;
   }
 
-  #lifeEnds(of: Pick<Cancelled, 'future' | 'address' | 'root'>, isWhole: boolean): SubjectChange {
-    const key = lifeOf(of);
-    const subject = this.#lives.get(key);
-    this.#lives.delete(key);
+  #lifeEnds(of: OfFuture, isWhole: boolean): SubjectChange {
+    const subject = this.lifeAt(of);
+    this.#lives.get(of.future)?.delete(placeOfFuture(of));
     return { ended: subject && { subject, isWhole: isWhole && !subject.isPart } };
   }
 }
@@ -99,8 +113,12 @@ function isOver(result: PollResult): boolean {
 }
 
 /** Distinguishes two Futures, as long as both live. */
-export function lifeOf({ future, address, root }: Pick<Cancelled, 'future' | 'address' | 'root'>): string {
-  return `${future.key} ${placeOf({ address, space: root?.space })}`;
+export function lifeOf(of: OfFuture): string {
+  return `${of.future.key} ${placeOfFuture(of)}`;
+}
+
+function placeOfFuture({ address, root }: OfFuture): bigint {
+  return placeOf({ address, space: root?.space });
 }
 
 /** A time that a thread had a hart. */
