@@ -36,9 +36,9 @@ export function editDistance(left: string, right: string): number {
   return previous[b.length] as number;
 }
 
-/** The first index below `length` for which `is` holds, if it holds for all behind that too; else `length`. */
-export function firstWhere(length: number, is: (index: number) => boolean): number {
-  let [low, high] = [0, length];
+/** The first index from `from` on for which `is` holds, if it holds for all behind that too; else `length`. */
+export function firstWhere(length: number, is: (index: number) => boolean, from = 0): number {
+  let [low, high] = [from, length];
   while (low < high) {
     const middle = (low + high) >>> 1;
     if (is(middle)) high = middle;

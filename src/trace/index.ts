@@ -29,7 +29,7 @@ export { type LockUse, lockArguments, lockRef, lockText, releaseName } from './e
 export type { OpenLockWait } from './events/lock-rows.js';
 export { LockSummary } from './events/lock-summary.js';
 export { type Newest, NewestEvents } from './events/newest-events.js';
-export { EventsOfProgram, onlyOf } from './events/of-program.js';
+export { EventsOfProgram, OnlyOf } from './events/of-program.js';
 export { isEnd } from './events/open-calls.js';
 export { asyncKindOf } from './events/refs.js';
 export { isOfPart, placeOf } from './events/roots.js';

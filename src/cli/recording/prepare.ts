@@ -19,7 +19,7 @@ import {
   endMissing,
   formatFor,
   NewestEvents,
-  onlyOf,
+  OnlyOf,
   openTrace,
   type ProbeFact,
   type TraceSink,
@@ -126,7 +126,7 @@ async function prepareRecording(
   const all = [reports, ...others.map((other) => other.reports)].map((each) => each.flatMap(({ sink }) => sink ?? []));
   // What one program's tables say is of its own events.
   const tables = all.flatMap((sinks, index) =>
-    others.length === 0 ? sinks : sinks.map((sink) => onlyOf(index, sink)),
+    others.length === 0 ? sinks : sinks.map((sink) => new OnlyOf(sink, index)),
   );
   if (!into && samplesOf(program)) refuseWithoutSamples(args.output, 'any');
   const older = into ? undefined : keptBefore(args);

@@ -30,7 +30,6 @@ export interface Finding {
   readonly instance: string;
   readonly file: string | null;
   readonly line: number | null;
-  /** How often it was seen. */
   readonly count: number;
   /** When: the first of them, ten at most. */
   readonly times_ns: readonly number[];

@@ -9,6 +9,7 @@ import type {
   TraceEvent,
   TraceSink,
 } from './events.js';
+import { Filter } from './sinks.js';
 
 /** The members of events that name something of the program. */
 interface Named {
@@ -107,21 +108,17 @@ function isRoot(by: unknown): by is RootRef {
   return typeof by === 'object' && by !== null && 'future' in by;
 }
 
-/** Takes the events of one program, and those of none: gaps, resets. */
-export function onlyOf(program: number, sink: TraceSink): TraceSink {
-  const event = (one: TraceEvent): void => {
-    const of = 'program' in one ? one.program : undefined;
-    if (of === undefined || of === program) sink.event(one);
-  };
-  return { ...passing(sink), event };
-}
+/** Passes on the events of one program, and those of none: gaps, resets. */
+export class OnlyOf extends Filter {
+  readonly #program: number;
 
-function passing(sink: TraceSink): TraceSink {
-  return {
-    begin: (info) => sink.begin(info),
-    event: (event) => sink.event(event),
-    hart: (hart) => sink.hart(hart),
-    flush: () => sink.flush(),
-    end: (facts) => sink.end(facts),
-  };
+  constructor(sink: TraceSink, program: number) {
+    super(sink);
+    this.#program = program;
+  }
+
+  event(event: TraceEvent): void {
+    const of = 'program' in event ? event.program : undefined;
+    if (of === undefined || of === this.#program) this.sink.event(event);
+  }
 }

@@ -63,7 +63,6 @@ export class TaskSummary extends Fold {
   readonly #parts = new Map<FutureRef, number>();
   /** A wake was seen whose task nothing says. */
   #strayWakes = false;
-  /** The time of the last event. */
   #now = 0;
 
   event(event: TraceEvent): void {

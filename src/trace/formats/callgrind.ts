@@ -11,7 +11,6 @@ import { type Arc, Arcs, type Node } from '../events/arcs.js';
 import type { Format } from './format.js';
 import { textAtEnd } from './written-at-end.js';
 
-/** Callgrind's profile. */
 export const callgrind: Format = {
   name: 'callgrind',
   extensions: ['.callgrind'],

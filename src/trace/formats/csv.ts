@@ -10,7 +10,6 @@ import { encoded } from './text-lines.js';
 
 const HEAD = spanColumns.join(',');
 
-/** CSV. */
 export const csv: Format = {
   name: 'CSV',
   extensions: ['.csv'],

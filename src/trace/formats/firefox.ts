@@ -21,7 +21,6 @@ const VERSION = 47;
 /** Nanoseconds of a millisecond. */
 const MILLION = 1e6;
 
-/** Firefox Profiler's JSON. */
 export const firefox: Format = {
   name: 'Firefox Profiler',
   extensions: ['.firefox.json'],

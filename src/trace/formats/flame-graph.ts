@@ -18,7 +18,6 @@ const SIDE = 10;
 const CHARACTER = 6.8;
 const NARROWEST = 0.1;
 
-/** A flame graph. */
 export const flameGraph: Format = {
   name: 'flame graph',
   extensions: ['.svg'],

@@ -8,7 +8,6 @@ import { CallTree, stackOf } from '../events/call-tree.js';
 import type { Format } from './format.js';
 import { textAtEnd } from './written-at-end.js';
 
-/** Folded stacks. */
 export const folded: Format = {
   name: 'folded stacks',
   extensions: ['.folded'],

@@ -23,7 +23,6 @@ import { blanks, DIGITS, headText, putRight } from './text-lines.js';
 
 const HEAD = '# tracer: function_graph\n';
 
-/** ftrace's function_graph. */
 export const ftrace: Format = {
   name: 'ftrace function_graph',
   extensions: ['.ftrace'],
@@ -34,7 +33,6 @@ export const ftrace: Format = {
   open: (file) => new FunctionGraph(file),
 };
 
-/** Writes function_graph's text. */
 export class FunctionGraph extends CallLines {
   /** By hart, the thread whose calls came last. */
   readonly #threads: (number | undefined)[] = [];

@@ -9,7 +9,6 @@ import type { TextPart } from './output/record-block.js';
 import { type Span, type SpanSubject, spanLines } from './spans.js';
 import { encoded, json, putQuoted, quote } from './text-lines.js';
 
-/** JSON lines. */
 export const jsonLines: Format = {
   name: 'JSON lines',
   extensions: ['.jsonl'],
@@ -21,7 +20,6 @@ export const jsonLines: Format = {
   open: writeJsonLines,
 };
 
-/** Writes JSON lines of events. */
 export function writeJsonLines(out: Lines): TraceSink {
   return spanLines(out, (info) => jsonLine(headOf(info)), lineOf);
 }

@@ -20,7 +20,6 @@ const MAGIC = 'PAR1';
 /** Rows that are kept in memory and written together. */
 const GROUP = 8_192;
 
-/** Apache Parquet. */
 export const parquet: Format = {
   name: 'Parquet',
   extensions: ['.parquet'],

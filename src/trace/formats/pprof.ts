@@ -32,7 +32,6 @@ const FUNCTION = new Message({
   ...{ id: uint(1), name: uint(2), systemName: uint(3), filename: uint(4), startLine: uint(5) },
 });
 
-/** pprof's profile. */
 export const pprof: Format = {
   name: 'pprof',
   extensions: ['.pb.gz', '.pprof'],

@@ -43,20 +43,8 @@ export interface SpanSubject {
 
 /** What formats of rows have a row for: a call or poll when it ends, anything else when it happens. */
 export interface Span {
-  readonly type:
-    | 'call'
-    | 'poll'
-    | 'derived'
-    | 'state'
-    | 'watch'
-    | 'wake'
-    | 'sample'
-    | 'cancelled'
-    | 'stuck'
-    | 'gap'
-    | 'reset'
-    | 'console'
-    | string;
+  /** `call`, `poll`, the type of an event, or the category of a place. */
+  readonly type: string;
   /** When it began, and how long it took; undefined for an instant. */
   readonly time_ns: number;
   readonly duration_ns: number | undefined;

@@ -33,7 +33,6 @@ import type { Format } from './format.js';
 import { digitsOf, type TextPart } from './output/record-block.js';
 import { blanks, DIGITS, headText, micros, putRight } from './text-lines.js';
 
-/** The call tree. */
 export const tree: Format = {
   name: 'call tree',
   extensions: ['.txt'],

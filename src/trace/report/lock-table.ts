@@ -17,7 +17,6 @@ export interface LockFacts {
   readonly timesAtMost?: boolean;
 }
 
-/** What `--json` has of locks. */
 export function lockJson(summary: LockSummary, { isWhole = true, timesAtMost = false }: LockFacts): object {
   const rows = summary.rows(timesAtMost).map((row) => ({ ...row, ...(timesAtMost ? { times_at_most: true } : {}) }));
   return { locks: rows, locks_left_out: summary.leftOut, lock_findings: isWhole ? summary.findings() : null };

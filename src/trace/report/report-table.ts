@@ -159,7 +159,6 @@ function histogramBar(durations: Durations, { first, step, bars }: Scale): strin
   return counts.map((count) => (count === 0 ? ' ' : HEIGHTS[Math.ceil((count / most) * HEIGHTS.length) - 1])).join('');
 }
 
-/** For machines. */
 export function rowJson(row: ReportRow): object {
   const { name, instance, address, file, line, calls, lost, durations } = row;
   return {

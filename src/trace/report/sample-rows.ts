@@ -3,7 +3,6 @@ import { isLibraryFile } from '../../text/index.js';
 import type { CallTree, TreeNode } from '../events/call-tree.js';
 import { type TableOptions, textTable } from '../events/text-table.js';
 
-/** A function in a profile. */
 export interface SampleRow {
   readonly name: string;
   readonly file: string | undefined;
@@ -19,7 +18,6 @@ export interface SampleRow {
 export const sampleSortKeys = ['self', 'total', 'name'] as const;
 export type SampleSortKey = (typeof sampleSortKeys)[number];
 
-/** A row a function. */
 export function sampleRows(tree: Pick<CallTree, 'nodes'>, sort: SampleSortKey = 'self'): SampleRow[] {
   const rows = new Map<string, SampleRow>();
   for (const node of tree.nodes()) {

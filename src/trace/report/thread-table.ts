@@ -2,7 +2,6 @@ import { type ColumnsOptions, textTable } from '../../text/index.js';
 import { boundText, timeWithError } from '../events/text-table.js';
 import type { ThreadRow } from '../events/thread-summary.js';
 
-/** A line a thread. */
 export function threadTable(rows: readonly ThreadRow[], options: ColumnsOptions): string {
   const hasLost = rows.some(({ lost }) => lost > 0);
   const cells = rows.map((row) => [

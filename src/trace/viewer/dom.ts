@@ -1,6 +1,5 @@
 import { shortName } from '../../text/index.js';
 
-/** An element of the page. */
 export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
   const found = document.getElementById(id);
   if (found === null) throw new Error(`the page has no ${id}`);
@@ -86,7 +85,6 @@ export function fitting(name: string, pixels: number): string {
 const darkScheme = matchMedia('(prefers-color-scheme: dark)');
 let known: Theme | undefined;
 
-/** The colours of the page. */
 export function theme(): Theme {
   if (known?.isDark === darkScheme.matches) return known;
   const style = getComputedStyle(document.documentElement);
@@ -96,7 +94,6 @@ export function theme(): Theme {
   return known;
 }
 
-/** Called when the scheme changes. */
 export function onScheme(changed: () => void): void {
   darkScheme.addEventListener('change', changed);
 }

@@ -1,7 +1,8 @@
+import { firstWhere } from '../../base/search.js';
 import { timeText } from '../events/text-table.js';
 import { CHARACTER, colorOf, fitting, type Surface, theme } from './dom.js';
 import { AXIS, type Layout, NAMES, ROW, type ShownLane } from './layout.js';
-import { firstFrom, firstWhere, indexIn, isSlice, type Row, type Trace } from './trace.js';
+import { firstFrom, indexIn, isSlice, type Row, type Trace } from './trace.js';
 
 /** Pixels in which narrower slices are drawn together, as dark as the time in them. */
 const BUCKET = 2;
@@ -28,7 +29,6 @@ export interface Flow {
   readonly poll: number;
 }
 
-/** Draws the timeline. */
 export class Drawing {
   readonly #trace: Trace;
   readonly #layout: Layout;

@@ -154,7 +154,6 @@ export class Flame {
     this.describe();
   }
 
-  /** What the selection says. */
   describe(): void {
     const { node } = this.#picked;
     const { frames, frame, self, calls, samples } = this.#stacks;

@@ -1,5 +1,6 @@
+import { firstWhere } from '../../base/search.js';
 import type { LaneKind } from '../formats/html/columns.js';
-import { firstWhere, type Row, type Trace } from './trace.js';
+import type { Row, Trace } from './trace.js';
 
 export const ROW = 17;
 const MARKS = 13;
@@ -61,7 +62,6 @@ export class Layout {
     this.#arrange();
   }
 
-  /** Nanoseconds of a pixel. */
   get perPixel(): number {
     return (this.to - this.from) / Math.max(1, this.width - NAMES);
   }
@@ -100,12 +100,10 @@ export class Layout {
     return this.lanes.slice(first, behind);
   }
 
-  /** The lane at a height on the canvas. */
   laneAt(y: number): ShownLane | undefined {
     return y < AXIS ? undefined : this.lanes[this.#laneFrom(y - AXIS + this.scroll)];
   }
 
-  /** Where a row is on the canvas. */
   rowTop(lane: ShownLane, depth: number): number {
     const top = AXIS + lane.top - this.scroll;
     return depth < 0 ? top : top + (lane.hasMarks ? MARKS : 0) + depth * ROW;
@@ -155,7 +153,6 @@ export class Layout {
     this.scroll = Math.max(0, Math.min(top, this.#total - (this.height - AXIS) + GAP));
   }
 
-  /** Brings a slice into view. */
   reveal(row: Row, start: number, end: number): void {
     const span = this.to - this.from;
     if (end < this.from + span * 0.02 || start > this.to - span * 0.02) {

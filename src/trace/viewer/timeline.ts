@@ -87,7 +87,6 @@ export class Timeline {
     this.describe();
   }
 
-  /** What the selection says. */
   describe(): void {
     const { slice, flow } = this.#picked;
     showDetails(this.#trace, slice, flow && this.#causeText(flow, slice));
@@ -260,7 +259,6 @@ export class Timeline {
     this.draw();
   }
 
-  /** At a height of the canvas. */
   #rowAt(y: number): Row | undefined {
     const lane = this.layout.laneAt(y);
     return lane && this.layout.rowAt(lane, y);

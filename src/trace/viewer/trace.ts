@@ -1,3 +1,4 @@
+import { firstWhere } from '../../base/search.js';
 import type { WholeHead } from '../formats/html/blocks.js';
 import {
   type Block,
@@ -37,7 +38,6 @@ export interface Trace extends Readonly<Record<Exclude<Column, 'time'> | 'start'
 export const isSlice = (kind: WhatKind): boolean =>
   kind === 'call' || kind === 'poll' || kind === 'wait' || kind === 'gap' || kind === 'process';
 
-/** Puts blocks together. */
 export function traceOf(blocks: readonly Block[]): Trace {
   const heads: readonly WholeHead[] = blocks;
   let before = 0;
@@ -152,17 +152,6 @@ export function indexIn(row: Row, start: Float64Array, slice: number): number {
     at++;
   }
   return -1;
-}
-
-/** The first number below `count` of which something holds, as it does of all behind it; `count` if there is none. */
-export function firstWhere(count: number, holds: (i: number) => boolean, from = 0): number {
-  let [low, high] = [from, count];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (holds(middle)) high = middle;
-    else low = middle + 1;
-  }
-  return low;
 }
 
 /** The blocks in a page, unpacked. One that was cut off is left out, with all behind it. */

@@ -71,7 +71,6 @@ import { clockText, quote } from '../text-lines.js';
 import { type Args, accessIn, named, rolesIn } from './fields.js';
 import { ChromeRecords } from './records.js';
 
-/** Chrome's Trace Event Format. */
 export const chrome: Format = {
   name: 'Chrome Trace Events',
   extensions: ['.json'],

@@ -56,7 +56,6 @@ export class ProtoBuffer {
     this.#length = putVarint64(this.#bytes, this.#length, value);
   }
 
-  /** A double field. */
   double(field: number, value: number): void {
     this.#room(18);
     this.#varint((field << 3) | FIXED64);

@@ -25,7 +25,6 @@ import { lanesAtEnd } from '../written-at-end.js';
 
 const SCHEMA = 'https://www.speedscope.app/file-format-schema.json';
 
-/** speedscope's own JSON. */
 export const speedscope: Format = {
   name: 'speedscope',
   extensions: ['.speedscope.json'],

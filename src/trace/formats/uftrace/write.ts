@@ -25,7 +25,6 @@ import { nothingKept } from '../output/output-file.js';
 import { WrittenAtEnd } from '../written-at-end.js';
 import { ENTRY, EXIT, FEATURE, INFO_HEADER, LITTLE_ENDIAN, MAGIC, RECORD, RECORD_MAGIC, VERSION } from './read.js';
 
-/** uftrace's directory. */
 export const uftrace: Format = {
   name: 'uftrace directory',
   extensions: ['.uftrace'],

@@ -222,22 +222,12 @@ export class Story extends Fold {
     kind: StoryKind,
     name: string,
   ): void {
-    if (!lane) return;
-    this.#add(lane, {
-      kind,
-      name,
-      detail: undefined,
-      hart,
-      began: time,
-      took: undefined,
-      result: undefined,
-      children: [],
-    });
+    if (lane) this.#add(lane, { kind, name, ...began(hart, time) });
   }
 
   #pauses(followed: Followed, { time, hart }: AnyEnd, name: string): void {
     const wait: WaitNode = {
-      ...{ kind: 'wait', name, detail: undefined, hart, began: time, took: undefined, result: undefined, children: [] },
+      ...{ kind: 'wait', name, ...began(hart, time) },
       wait: { next: undefined, wokenBy: undefined, woken: undefined, back: undefined },
     };
     const calls = [...this.#open].flatMap(([begin, { lane }]) => (lane === followed.lane ? begin : []));
@@ -285,7 +275,6 @@ export class Story extends Fold {
   }
 }
 
-/** A story as far as it was read. */
 interface Followed {
   readonly subject: Subject;
   readonly root: StoryNode;
@@ -322,6 +311,10 @@ function waitName(end: PollEnd): string {
   return waitText(awaitPlace(end)).replace(/^waiting/, 'waits');
 }
 
+function began(hart: number, time: GuestNanos): Omit<StoryNode, 'kind' | 'name'> {
+  return { detail: undefined, hart, began: time, took: undefined, result: undefined, children: [] };
+}
+
 /** A Future's polls are inside of its life. */
 function subjectNode(begin: AnyBegin): StoryNode {
   const node = nodeOf(begin, undefined);
@@ -331,8 +324,7 @@ function subjectNode(begin: AnyBegin): StoryNode {
 }
 
 function nodeOf(begin: AnyBegin, holder: string | undefined): StoryNode {
-  const { hart, time: began } = begin;
-  const common = { hart, began, took: undefined, result: undefined, children: [] };
+  const common = began(begin.hart, begin.time);
   if (begin.type === 'poll-begin') {
     const { future, state } = begin;
     return { ...common, kind: 'poll', name: `poll ${calledOf(future)}`, detail: state && `from ${stateText(state)}` };

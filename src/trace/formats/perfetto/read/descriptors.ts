@@ -17,7 +17,6 @@ export interface TrackDescriptor {
   readonly isThread: boolean;
 }
 
-/** Reads a TrackDescriptor. */
 export function readDescriptor(cursor: Fields, from: number, to: number): TrackDescriptor {
   const { uuid = 0, parentUuid, name, process, thread, ...more } = TRACK_DESCRIPTOR.read(cursor, from, to);
   const other = thread

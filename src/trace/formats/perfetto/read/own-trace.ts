@@ -59,7 +59,7 @@ export class OwnTrace {
   }
 
   hart(uuid: Uuid, hart: number): void {
-    this.#tracks.set(uuid, { open: [], hart, thread: undefined, root: undefined });
+    this.#add(uuid, { hart });
   }
 
   /** A track of a thread: `stack 0xff20000000014000 of space 0x80254000`. */
@@ -73,14 +73,14 @@ export class OwnTrace {
       space: addressOf(space),
       program: program ?? among,
     };
-    this.#tracks.set(uuid, { open: [], hart: 0, thread, root: undefined });
+    this.#add(uuid, { thread });
   }
 
   root(descriptor: TrackDescriptor): void {
     const root = this.#refs.root(descriptor);
     const forgotten = this.#refs.forgetBefore(root);
     if (forgotten !== undefined) this.#tracks.delete(2 * forgotten + 3);
-    this.#tracks.set(descriptor.uuid, { open: [], hart: 0, thread: undefined, root });
+    this.#add(descriptor.uuid, { root });
   }
 
   gapsTrack(uuid: Uuid): void {
@@ -89,7 +89,11 @@ export class OwnTrace {
   }
 
   other(uuid: Uuid): void {
-    this.#tracks.set(uuid, { open: [], hart: 0, thread: undefined, root: undefined });
+    this.#add(uuid, {});
+  }
+
+  #add(uuid: Uuid, { hart = 0, thread, root }: Partial<Track>): void {
+    this.#tracks.set(uuid, { open: [], hart, thread, root });
   }
 
   event(event: TrackEvent): void {
@@ -114,7 +118,6 @@ export class OwnTrace {
     this.#emit({ type: 'sample', time: time as GuestNanos, hart: cpu, stack: frames, periodNs: count });
   }
 
-  /** The trace is over. */
   end(): void {
     this.#instants.flush(undefined);
   }

@@ -23,7 +23,6 @@ export interface TrackEvent {
   readonly arguments: readonly ArgumentValue[];
 }
 
-/** A PerfSample. */
 export interface PerfSample {
   readonly time: number;
   readonly cpu: number;

@@ -64,7 +64,6 @@ export class PerfettoSequence {
     this.#out = out;
   }
 
-  /** A packet that describes a track. */
   descriptor(track: TrackAbout): void {
     this.packet(undefined, (packet) => TRACK_DESCRIPTOR.put(packet, TRACE_PACKET.trackDescriptor, track));
   }

@@ -100,7 +100,6 @@ export class PerfettoWriter implements LaneWriter {
   readonly #sequence: PerfettoSequence;
   readonly #bodies: Bodies;
   readonly #processes: ProcessTracks;
-  /** Their names. */
   readonly #harts: string[] = [];
   /** Until it is written. */
   #info: TraceInfo | undefined;
