@@ -15,7 +15,23 @@ import type {
 } from './refs.js';
 
 export * from './facts.js';
-export type * from './refs.js';
+export type {
+  ArgumentValue,
+  AwaitLink,
+  AwaitPlace,
+  FunctionRef,
+  FutureKind,
+  FutureRef,
+  PlaceRef,
+  RootRef,
+  SampledFrame,
+  StackEntry,
+  StateRef,
+  TaskAbout,
+  ThreadRef,
+  WatchAccess,
+  WatchRef,
+} from './refs.js';
 
 /**
  * The event model: everything that formats, tables and checks know. The source of events is not known here, so a
