@@ -109,7 +109,7 @@ async function fromReset(
 }
 
 function sayThatItWaits(): void {
-  const what = "waits for the machine's firmware to start a kernel or a boot sector";
+  const what = "waits for the machine's firmware to start a kernel";
   note(`${what}, for at most ${firmwareMs / 1000} s`);
 }
 

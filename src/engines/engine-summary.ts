@@ -304,7 +304,7 @@ function wayToMemory({ isMachineOfQemu, isLaunched, isProcess }: EngineSituation
   if (isMachineOfQemu && !isLaunched)
     return {
       code: 'start-with-run',
-      text: 'start QEMU with `rsptrace run`, or with -S (a PC without a UEFI firmware) and attach before its kernel has run: both bring memory for trampolines; for this one name memory that nobody uses, with --scratch ADDR,SIZE, or --scratch top if its kernel has pages of 4 KiB and leaves the end of RAM alone',
+      text: 'start QEMU with `rsptrace run`, or with -S (a PC with -kernel) and attach before its kernel has run: both bring memory for trampolines; for this one name memory that nobody uses, with --scratch ADDR,SIZE, or --scratch top if its kernel has pages of 4 KiB and leaves the end of RAM alone',
     };
   if (isMachineOfQemu)
     return {

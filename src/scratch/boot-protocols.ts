@@ -1,4 +1,4 @@
-// How x86 kernels learn about RAM when QEMU starts them, or a loader that a BIOS reads from a disk:
+// How x86 kernels learn about RAM when QEMU starts them:
 //
 //   PVH (Xen, public/arch-x86/hvm/start_info.h): at the entry ebx is the address of
 //      0x00 magic 336ec578 | version (4 each)   0x0c modules (4) | their list (8): address, size, ... (32 bytes each)
@@ -10,25 +10,14 @@
 //      2badb002 and ebx the address of
 //      0x00 flags   0x08 KiB of RAM from 1 MiB on   0x14 modules | their list: start, end, ... (16 bytes each)
 //      0x2c bytes of the memory map | its address (4 bytes each)
-//   BIOS (ACPI 6.5, 15.1 "INT 15H, E820H"): the loader asks for one entry after the other. SeaBIOS answers from a table
-//      in its segment at f0000 (src/e820map.c), which is complete when the boot sector's first instruction is to run.
 import { type Addr, addOffset, addr, hex } from '../base/addr.js';
 import type { Refusal } from '../base/refusal.js';
 import { registerOf, type Session, type TargetMemory } from '../rsp/index.js';
 import type { BootImage } from '../target/index.js';
-import { type MapFormat, RAM, readMap, type Taken } from './memory-map.js';
+import type { MapFormat, Taken } from './memory-map.js';
 
 const MOST_MODULES = 64;
 const MIB = 2 ** 20;
-
-/** What the target's first instruction is that reads a memory map, and which. */
-export interface BootStart {
-  readonly kind: BootImage['kind'] | 'bios';
-  readonly entry: Addr;
-}
-
-/** Where a BIOS loads the first sector of a disk (IBM PC). */
-export const BOOT_SECTOR: BootStart = { kind: 'bios', entry: addr(0x7c00) };
 
 /** Where a kernel reads its memory map. */
 export interface MapPlace {
@@ -41,17 +30,14 @@ export interface MapPlace {
   readonly disk?: number | undefined;
   /** RAM below is in use. */
   readonly low?: number;
-  /** The number of entries cannot be changed, and firmware has left bytes of its own in the RAM. */
-  readonly isOfBios?: boolean;
 }
 
 /** The target is at the kernel's entry. */
 export async function mapPlace(
   session: Session,
   memory: TargetMemory,
-  kind: BootStart['kind'],
+  kind: BootImage['kind'],
 ): Promise<MapPlace | Refusal> {
-  if (kind === 'bios') return biosTable(memory);
   if (kind === 'pvh') return startInfo(session, memory);
   return kind === 'bzimage' ? bootParams(session, memory) : multibootInfo(session, memory);
 }
@@ -116,52 +102,6 @@ async function multibootInfo(session: Session, memory: TargetMemory): Promise<Ma
     // They lie behind the kernel.
     low: Math.max(0, ...ends),
   };
-}
-
-/** The BIOS's segment; the top of RAM below 640 KiB, where its table's first entry ends at the latest. */
-const BIOS = { start: addr(0xf_0000), size: 0x1_0000, lowRam: 0xa_0000, stride: 20, mostEntries: 32 } as const;
-
-async function biosTable(memory: TargetMemory): Promise<MapPlace | Refusal> {
-  const segment = await memory.read(BIOS.start, BIOS.size);
-  if (segment === undefined) return { refused: `the BIOS at ${hex(BIOS.start)} cannot be read` };
-  const tables = tablesIn(segment);
-  const [first] = tables;
-  if (first === undefined || tables.length > 1)
-    return { refused: `the BIOS at ${hex(BIOS.start)} has ${tables.length} tables that could be its memory map` };
-  return {
-    map: addOffset(BIOS.start, first.at),
-    format: { stride: BIOS.stride, before: 0 },
-    count: first.count,
-    further: () => [],
-    isOfBios: true,
-  };
-}
-
-/**
- * Each table of sorted ranges that begins with RAM at 0, of which less than 640 KiB are said, and has RAM at 1 MiB. An
- * entry without a type ends it.
- */
-export function tablesIn(segment: Uint8Array): { readonly at: number; readonly count: number }[] {
-  const found: { at: number; count: number }[] = [];
-  for (let at = 0; at + BIOS.stride <= segment.length; at += 4) {
-    const table = segment.subarray(at, at + BIOS.mostEntries * BIOS.stride);
-    if (table[16] !== RAM || table[0] !== 0 || table[1] !== 0) continue;
-    const entries = readMap(table.subarray(0, endOf(table)), { stride: BIOS.stride, before: 0 }) ?? [];
-    const [low] = entries;
-    if (low?.start !== 0 || low.size === 0 || low.size > BIOS.lowRam) continue;
-    const isSorted = entries.every(({ start }, index) => index === 0 || start > (entries[index - 1]?.start ?? 0));
-    if (isSorted && entries.some(({ start, type }) => start === MIB && type === RAM))
-      found.push({ at, count: entries.length });
-  }
-  return found;
-}
-
-/** Where the first entry without a type begins, whatever lies behind it. */
-function endOf(table: Uint8Array): number {
-  let end = 0;
-  while (end + BIOS.stride <= table.length && table.subarray(end + 16, end + 20).some((byte) => byte !== 0))
-    end += BIOS.stride;
-  return end;
 }
 
 function word(value: number): Uint8Array {

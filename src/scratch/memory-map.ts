@@ -77,12 +77,3 @@ export function takeRam(entries: readonly MapEntry[], size: number, ceiling = FO
   if (end < ramEnd) split.push({ start: end, size: ramEnd - end, type: RAM });
   return { entries: [...entries.slice(0, at), ...split, ...entries.slice(at + 1)], start };
 }
-
-/** The same map with one entry less, if a reserved range follows on the one that begins at `start`. */
-export function joinedBehind(entries: readonly MapEntry[], start: number): readonly MapEntry[] {
-  const at = entries.findIndex((entry) => entry.start === start);
-  const [here, behind] = entries.slice(at, at + 2);
-  const follows = here && behind?.type === RESERVED && behind.start === here.start + here.size;
-  if (at < 0 || !follows || here.type !== RESERVED) return entries;
-  return [...entries.slice(0, at), { ...here, size: here.size + behind.size }, ...entries.slice(at + 2)];
-}

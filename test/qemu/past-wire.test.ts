@@ -10,12 +10,11 @@ import { isRefusal } from '../../src/base/refusal.js';
 import { connect } from '../../src/rsp/index.js';
 import { hideAtReset } from '../../src/scratch/index.js';
 import { GuestRam } from '../../src/target/index.js';
-import { type Frozen, frozenGuest, frozenQemu, rsptrace, scratchFolder, start } from '../support/command.js';
+import { type Frozen, frozenGuest, rsptrace, scratchFolder, start } from '../support/command.js';
 import { programOf } from '../support/hidden.js';
 import { compareCounts } from '../support/lab.js';
 import { usually } from '../support/long.js';
 import type { Recording } from '../support/recording.js';
-import { diskKernel } from '../support/tiny-kernels.js';
 import { elfPath, guest, type Lab, parseLab, qemuArgv } from './guests/guests.js';
 
 /** Futures of which every poll is seen without stops. */
@@ -131,24 +130,6 @@ t.test('over TCP, RAM is what packets give, everywhere and in both directions', 
   qemu.process.kill('SIGKILL');
   await qemu.ended;
   t.notOk(ram.read(places[0] ?? 0n, new Uint8Array(16)), 'QEMU has ended');
-});
-
-t.test('a PC that stands at its reset and boots from its disk: the BIOS tells of less RAM', async (t) => {
-  const calls = 3000;
-  const { elf, command } = diskKernel(t, calls);
-  const qemu = frozenQemu(t, command);
-  const words = ['--json', '-o', join(scratchFolder(t), 'out.pftrace'), '-p', 'fn:work'];
-  const { stdout, stderr } = await rsptrace('--remote', `unix:${qemu.socket}`, ...words, elf).ended;
-  const found = JSON.parse(stdout) as Recording & {
-    functions: readonly { calls: number }[];
-    hurdles: readonly unknown[];
-  };
-  t.same(found.hurdles, []);
-  t.match(found.functions, [{ function: 'work', calls }]);
-  t.equal(found.missing, 0);
-  t.ok(found.stops < 10, `${found.stops} stops`);
-  t.match(stderr, /16 MiB of the guest's RAM are kept from it/);
-  t.match((await qemu.ended).stdout, /03000\r?\n/);
 });
 
 t.test('a kernel that uses RAM which it was not told of: refused', async (t) => {

@@ -1,13 +1,11 @@
 // Kernels that boot as Linux does, and by Multiboot, and print the memory map that they were given.
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { isRefusal } from '../../src/base/refusal.js';
+import { addr } from '../../src/base/addr.js';
 import { connect } from '../../src/rsp/index.js';
-import { BOOT_SECTOR } from '../../src/scratch/boot-protocols.js';
 import { hideInMemoryMap } from '../../src/scratch/hide-in-memory-map.js';
 import { hideAtReset } from '../../src/scratch/index.js';
-import { GuestRam } from '../../src/target/index.js';
 import { frozenQemu, scratchFolder } from '../support/command.js';
 import { hiddenMachine, plainRun, programOf } from '../support/hidden.js';
 import { usually } from '../support/long.js';
@@ -104,40 +102,23 @@ for (const [protocol, name, machine, disk] of usually(machines, isUsual)) {
   });
 }
 
-for (const machine of usually([[], ['-M', 'q35', '-m', '3G']], (one) => one.length > 0)) {
-  t.test(`a boot sector on ${machine.join(' ') || 'pc'}: the BIOS tells of less, without its own bytes`, async (t) => {
-    // So much that it reaches to where SeaBIOS has left something.
-    const codeSize = 12 * MIB;
-    const command = mapPrinter(t, 'bios', ...machine);
-    const before = printed(await plainRun(t, command));
-    // A pipe would lose what QEMU has not written when it ends.
-    const console = join(scratchFolder(t), 'console');
-    const qemu = frozenQemu(t, [...command, '-serial', `file:${console}`]);
-    const session = await connect(`unix:${qemu.socket}`, { waitMs: 10_000 });
-    t.teardown(() => session.close());
-    const found = await hideAtReset({ session, ...(await programOf(diskKernel(t, 1).elf)), codeSize });
-    if (found === undefined || isRefusal(found)) throw new Error(JSON.stringify(found));
-    const ram = await GuestRam.find(session);
-    if (ram === undefined || isRefusal(ram)) throw new Error(JSON.stringify(ram));
-    const { start, size } = found.hidden;
-    const kept = Buffer.alloc(size);
-    t.ok(ram.read(start, kept) && kept.every((byte) => byte === 0), 'nothing is left in it');
-    const end = await session.resume();
-    t.equal(end.kind === 'signal', false, `it ran to its end: ${end.kind}`);
-    await qemu.ended;
-    const told = printed(readFileSync(console, 'latin1'));
-    t.equal(told.map.length, before.map.length, `${before.map.length} entries`);
-    t.equal(ramOf(before) - ramOf(told), found.taken);
-    isReservedIn(t, told, found.hidden);
+t.test('a PC without -kernel: that its RAM is not kept is said, with what helps', async (t) => {
+  const { elf, command } = diskKernel(t, 1);
+  const qemu = frozenQemu(t, command);
+  const session = await connect(`unix:${qemu.socket}`, { waitMs: 10_000 });
+  t.teardown(() => session.close());
+  t.match(await hideAtReset({ session, ...(await programOf(elf)), codeSize: 0 }), {
+    refused: /^without -kernel .*; `rsptrace run` can add RAM$/,
   });
-}
+});
 
-t.test('a PC that has nothing to boot: that is said, with what helps', async (t) => {
+t.test('firmware that starts no kernel: that is said, with what helps', async (t) => {
   const qemu = frozenQemu(t, ['qemu-system-x86_64', '-nographic', '-nic', 'none']);
   const session = await connect(`unix:${qemu.socket}`, { waitMs: 10_000 });
   t.teardown(() => session.close());
-  t.same(await hideInMemoryMap(session, BOOT_SECTOR, 16 * MIB, { mostMs: 200 }), {
-    refused: 'the guest did not come to its boot sector at 0x7c00 in 0.2 s',
-    wayOut: 'give the machine a disk or a CD to boot from',
+  const image = { kind: 'multiboot', entry: addr(0x10_0000) } as const;
+  t.match(await hideInMemoryMap(session, image, 16 * MIB, { mostMs: 200 }), {
+    refused: "the guest did not come to its kernel's entry 0x100000 in 0.2 s",
+    wayOut: /console/,
   });
 });

@@ -5,8 +5,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
 import { RsptraceError } from '../../src/base/errors.js';
-import { tablesIn } from '../../src/scratch/boot-protocols.js';
-import { joinedBehind, type MapEntry, RAM, readMap, takeRam, writeMap } from '../../src/scratch/memory-map.js';
+import { type MapEntry, RAM, readMap, takeRam, writeMap } from '../../src/scratch/memory-map.js';
 import { fdtSize, readFdt, writeFdtSize } from '../../src/target/fdt.js';
 import { scratchFolder } from '../support/command.js';
 import { long } from '../support/long.js';
@@ -149,51 +148,6 @@ t.test('any map: as much RAM less, everything else as it was', async () => {
     ),
     { seed: 5, numRuns: 500 },
   );
-});
-
-t.test('a map that has no room for another entry: what is taken joins the reserved range behind it', async (t) => {
-  const taken = takeRam(pc, 16 * MIB);
-  const joined = joinedBehind(taken?.entries ?? [], 0x7fe_0000);
-  t.same(joined.slice(3, 5), [
-    { start: MIB, size: 0x7fe_0000 - MIB, type: RAM },
-    { start: 0x7fe_0000, size: 16 * MIB + 0x2_0000, type: 2 },
-  ]);
-  t.equal(joined.length, pc.length);
-  // The ranges that are reserved side by side elsewhere stay as they are.
-  const beside = [...pc.slice(0, 2), { start: 0xa_0000, size: 0x5_0000, type: 2 }, ...pc.slice(2)];
-  t.equal(joinedBehind(takeRam(beside, 16 * MIB)?.entries ?? [], 0x7fe_0000).length, beside.length);
-  for (const [entries, start] of [
-    [pc, 0x1234],
-    [pc, MIB],
-    [pc, 0xf_0000],
-    [[], 0],
-  ] as const)
-    t.same(joinedBehind(entries, start), entries);
-});
-
-t.test("a BIOS's table is found in its segment, wherever it lies, and in no noise", async (t) => {
-  fc.assert(
-    fc.property(
-      fc.uint8Array({ minLength: 700, maxLength: 4000 }),
-      fc.nat(4000),
-      fc.boolean(),
-      (noise, place, planted) => {
-        const segment = Uint8Array.from(noise);
-        const bytes = writeMap(pc, { stride: 20, before: 0 });
-        const at = (place % (segment.length - bytes.length - 20)) & ~3;
-        if (planted) {
-          segment.fill(0, at, at + bytes.length + 20);
-          segment.set(bytes, at);
-        }
-        const found = tablesIn(segment);
-        const expected = planted ? [{ at, count: pc.length }] : [];
-        if (JSON.stringify(found) !== JSON.stringify(expected)) throw new Error(JSON.stringify(found));
-      },
-    ),
-    { seed: 6, numRuns: 300 },
-  );
-  t.same(tablesIn(new Uint8Array(0x1_0000)), []);
-  t.same(tablesIn(new Uint8Array(0x1_0000).fill(1)), []);
 });
 
 t.test('numbers of another world', (t) => {

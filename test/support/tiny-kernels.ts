@@ -1,5 +1,4 @@
 import { execFileSync } from 'node:child_process';
-import { truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { scratchFolder } from './command.js';
 
@@ -50,29 +49,24 @@ export function pagingKernel(
 }
 
 /**
- * Assembles `kernels/bzimage.S`, `kernels/multiboot.S` or the boot sector `kernels/bios.s`, which print the memory map
- * that they are given; argv that boots one on `machine`.
+ * Assembles `kernels/bzimage.S` or `kernels/multiboot.S`, which print the memory map that they are given; argv that
+ * boots one on `machine`.
  */
 export function mapPrinter(
   t: { teardown: (fn: () => void) => void },
-  protocol: 'bzimage' | 'multiboot' | 'bios',
+  protocol: 'bzimage' | 'multiboot',
   ...machine: string[]
 ): string[] {
   const folder = scratchFolder(t);
   const object = join(folder, 'kernel.o');
   const image = join(folder, 'kernel');
-  const source = protocol === 'bios' ? 'bios.s' : `${protocol}.S`;
-  execFileSync('as', ['--32', '-I', sources, '-o', object, join(sources, source)]);
+  execFileSync('as', ['--32', '-I', sources, '-o', object, join(sources, `${protocol}.S`)]);
   const places = {
     bzimage: ['-Ttext', '0', '--oformat', 'binary'],
     multiboot: ['--section-start', '.multiboot=0x100000', '-Ttext', '0x101000'],
-    bios: ['-Ttext', '0x7c00', '--oformat', 'binary'],
   };
   execFileSync('ld', ['-m', 'elf_i386', ...places[protocol], '-o', image, object]);
-  // No smaller disk of a q35 is booted from.
-  if (protocol === 'bios') truncateSync(image, 2 ** 20);
-  const boot = protocol === 'bios' ? ['-drive', `file=${image},format=raw`] : ['-kernel', image];
-  return ['qemu-system-x86_64', '-nographic', ...exit, ...machine, ...boot];
+  return ['qemu-system-x86_64', '-nographic', ...exit, ...machine, '-kernel', image];
 }
 
 export interface HartsOptions {

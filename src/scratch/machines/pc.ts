@@ -1,7 +1,6 @@
 import { addr } from '../../base/addr.js';
 import { isRefusal, type Refusal } from '../../base/refusal.js';
-import { bootImage, keyValues, type QemuOption } from '../../target/index.js';
-import { BOOT_SECTOR, type BootStart } from '../boot-protocols.js';
+import { type BootImage, bootImage, type QemuOption } from '../../target/index.js';
 import { hideInMemoryMap } from '../hide-in-memory-map.js';
 import type { Hide, Hiding, Machine } from './machine.js';
 
@@ -22,13 +21,8 @@ export const pc: Machine = {
       const more = `${hidden / 2 ** 20} MiB more than ${visible / 2 ** 20} MiB`;
       return { refused: `with ${more}, part of the RAM would move above 4 GiB` };
     }
-    if (kernel === undefined) {
-      const firmware = firmwareOf(options);
-      if (firmware === undefined) return { hide: hiding(BOOT_SECTOR) };
-      return {
-        refused: `where the firmware of -${firmware.name} ${firmware.value} has its memory map is not known; \`rsptrace run\` can add RAM`,
-      };
-    }
+    if (kernel === undefined)
+      return { refused: 'without -kernel only the firmware says how much RAM there is; `rsptrace run` can add RAM' };
     const image = await bootImage(kernel);
     return isRefusal(image) ? image : { hide: hiding(image) };
   },
@@ -70,16 +64,7 @@ function kernelOf(options: readonly QemuOption[]): string | undefined {
   return options.findLast(({ name }) => name === 'kernel')?.value;
 }
 
-/** What takes the place of QEMU's own BIOS. */
-function firmwareOf(options: readonly QemuOption[]): QemuOption | undefined {
-  return options.find(({ name, value }) => {
-    if (name === 'bios' || name === 'pflash') return true;
-    const keys = keyValues(value, '');
-    return name === 'drive' ? keys.get('if') === 'pflash' : /^(M|machine)$/.test(name) && keys.has('pflash0');
-  });
-}
-
-function hiding(image: BootStart): Hide {
+function hiding(image: BootImage): Hide {
   // The firmware does not clear the rest of what was written before a reset.
   let written: Uint8Array | undefined;
   return async (session, _, hidden) => {
