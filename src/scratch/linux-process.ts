@@ -8,10 +8,8 @@
  * faults. No page is ever writable and executable at once. Code is written through the stub, because its ptrace
  * ignores permissions.
  *
- * If the stub runs on this machine, the data is read and written through /proc/PID/fd/N, without a packet. If the
- * process may have no memfd, that is /proc/PID/mem: what is not read when the process ends is lost then. If the stub
- * runs on another machine, it reads that file for us (vFile:pread) at a stop. With gdbserver that is four times
- * as fast as reading memory.
+ * If the stub runs on this machine, the data is read and written through /proc/PID/fd/N, without a packet. On another
+ * machine it reads that file for us (vFile:pread) at a stop: with gdbserver four times as fast as memory.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -20,9 +18,9 @@ import { type Addr, addOffset, hex } from '../base/addr.js';
 import { messageOf } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import type { Session } from '../rsp/index.js';
-import { processLimits } from '../target/index.js';
+import { limitsOf } from '../target/index.js';
 import type { BulkReads, Region, Scratch, SharedMemory } from './scratch.js';
-import { isSame, openMemfd, openProcessMemory } from './shared-memory.js';
+import { isSame, openMemfd } from './shared-memory.js';
 import { errnoOf, type SystemCall, SystemCalls, unavailable } from './system-calls.js';
 
 interface ProcessScratchOptions {
@@ -61,8 +59,9 @@ export async function mapIntoProcess(options: ProcessScratchOptions): Promise<Sc
   const [codeSize, dataSize] = [wholePages(options.codeSize), wholePages(options.dataSize)];
   const calls = await SystemCalls.open(session, options.arch);
   const size = page + codeSize + page + dataSize + page + ownSize + page;
-  const limits = await processLimits((path) => session.remoteFile(path), calls.pid, codeSize + dataSize);
-  if (limits.memory !== undefined) throw unavailable(limits.memory);
+  const sizes = { bytes: codeSize + dataSize, file: dataSize };
+  const limits = await limitsOf((path) => session.remoteFile(path), calls.pid, sizes);
+  if (limits !== undefined) throw unavailable(limits);
   const mapped = await calls.with(async (call) => {
     const start = await reserve(call, options.text, size);
     try {
@@ -72,7 +71,7 @@ export async function mapIntoProcess(options: ProcessScratchOptions): Promise<Sc
       await mapAt(call, own, PROT.READ | PROT.WRITE, MAP.PRIVATE | MAP.ANONYMOUS, -1);
       await mapAt(call, code, PROT.READ | PROT.EXEC, MAP.PRIVATE | MAP.ANONYMOUS, -1);
       await mapAt(call, data, PROT.READ | PROT.WRITE, MAP.PRIVATE | MAP.ANONYMOUS, -1);
-      const shared = await share({ session, pid: calls.pid, data, logger }, call, limits.fileSize);
+      const shared = await share({ session, pid: calls.pid, data, logger }, call);
       return { start, code, data, own, ...shared };
     } catch (error) {
       if (session.state.kind === 'idle') await call('munmap', start, size);
@@ -87,7 +86,6 @@ interface Mapped {
   readonly code: Region;
   readonly data: Region;
   readonly own: Region;
-  readonly memfd: boolean;
   readonly shared: SharedMemory | undefined;
   readonly bulk?: BulkReads;
 }
@@ -98,12 +96,6 @@ interface DataOf {
   readonly pid: number;
   readonly data: Region;
   readonly logger: Logger;
-}
-
-/** What the data is and how it is read, for the user. */
-function kindOf({ memfd, shared }: Mapped, pid: number): string {
-  if (shared) return memfd ? 'memfd' : `/proc/${pid}/mem`;
-  return memfd ? 'memfd on another machine' : 'anonymous';
 }
 
 function processScratch(calls: SystemCalls, mapped: Mapped, size: number, logger: Logger): Scratch {
@@ -125,7 +117,7 @@ function processScratch(calls: SystemCalls, mapped: Mapped, size: number, logger
     if (result !== 0n) throw unavailable(`munmap answers ${result}`);
   };
   return {
-    source: `memory mapped into process ${pid} (${kindOf(mapped, pid)})`,
+    source: `memory mapped into process ${pid} (${shared ? 'memfd' : 'memfd on another machine'})`,
     owned: true,
     ...{ code, data, own, shared, calls },
     ...(bulk && { bulk }),
@@ -176,39 +168,24 @@ async function mapAt(call: SystemCall, region: Region, protection: number, flags
   if (got !== region.address) throw unavailable(`mmap at ${hex(region.address)} answers ${got}`);
 }
 
-/**
- * Replaces the data by a memfd, if the kernel has memfds. Opens the memfd here, if the process runs on this machine.
- */
-async function share(
-  process: DataOf,
-  call: SystemCall,
-  fileSize: number | undefined,
-): Promise<Pick<Mapped, 'memfd' | 'shared' | 'bulk'>> {
-  const { session, pid, data, logger } = process;
-  // Past the limit, the call that gives a memfd its size would bring a SIGXFSZ.
-  if (fileSize === undefined || fileSize < data.size) {
-    logger.info({ fileSize }, 'the process may have no file of that size: its memory is read in another way');
-    return { memfd: false, shared: await usable(process, openProcessMemory(pid, data)) };
-  }
+/** Replaces the data by a memfd. Opens it here, if the process runs on this machine. */
+async function share(process: DataOf, call: SystemCall): Promise<Pick<Mapped, 'shared' | 'bulk'>> {
+  const { session, pid, data } = process;
   // No other memfd has this name, so it is known to be ours before anything is written to it.
   const name = `rsptrace-${randomBytes(8).toString('hex')}`;
   const memory = session.memory();
   if (!(await memory.write(data.address, Buffer.from(`${name}\0`))))
     throw unavailable('the stub does not write memory');
   const file = await call('memfd_create', data.address, MFD_CLOEXEC);
-  if (errnoOf(file) !== undefined) {
-    logger.info({ errno: errnoOf(file) }, 'the process may have no memfd: its memory is read in another way');
-    await memory.write(data.address, new Uint8Array(name.length));
-    return { memfd: false, shared: await usable(process, openProcessMemory(pid, data)) };
-  }
+  if (errnoOf(file) !== undefined) throw unavailable(`memfd_create answers ${file}`);
   try {
     const sized = await call('ftruncate', file, data.size);
     if (sized !== 0n) throw unavailable(`ftruncate of a memfd answers ${sized}`);
     await mapAt(call, data, PROT.READ | PROT.WRITE, MAP.SHARED, Number(file));
     const shared = await usable(process, openMemfd(`/proc/${pid}/fd/${file}`, name, data.size));
-    if (shared) return { memfd: true, shared };
+    if (shared) return { shared };
     const bulk = await bulkReads(session, `/proc/${pid}/fd/${file}`, data);
-    return { memfd: true, shared: undefined, ...(bulk ? { bulk } : {}) };
+    return { shared: undefined, ...(bulk ? { bulk } : {}) };
   } finally {
     if (session.state.kind === 'idle') await call('close', file);
   }

@@ -58,32 +58,6 @@ export function openMemfd(path: string, name: string, size: number): SharedMemor
   return sharedMemory({ ...inFile(file), size, gone: 'The shared memory has become smaller' });
 }
 
-/**
- * A piece of another process's memory, by `/proc/PID/mem` (proc_pid_mem(5)). Undefined if no process of this number may
- * be looked into from here. The number may be that of another machine's process: compare before anything is written.
- */
-export function openProcessMemory(pid: number, { address, size }: Region): SharedMemory | undefined {
-  let file: number;
-  try {
-    file = openSync(`/proc/${pid}/mem`, 'r+');
-  } catch {
-    return undefined;
-  }
-  const { read, write, close } = inFile(file, Number(address));
-  const orGone = (access: () => boolean): boolean => {
-    try {
-      return access();
-    } catch {
-      return false;
-    }
-  };
-  return sharedMemory({
-    ...{ size, close, endsWithTarget: true, gone: 'The process has ended' },
-    read: (offset, into) => orGone(() => read(offset, into)),
-    write: (offset, bytes) => orGone(() => write(offset, bytes)),
-  });
-}
-
 /** The bytes of a file from `start` on. */
 export function inFile(file: number, start = 0): Required<Pick<SharedParts, 'read' | 'write' | 'close'>> {
   return {

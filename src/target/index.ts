@@ -24,7 +24,7 @@ export { kernelNotFound, loadedElf, placeAtStart, placeInProcess, refuseObject, 
 export { type MemoryPiece, PacketRam, type RamChunk, type RamRange, readMemoryTree } from './machine-ram.js';
 export { biasWhenItRuns, isMovedAtBoot, type KernelWait } from './moved-kernel.js';
 export { finishOwnCall, sharesMemory } from './own-call.js';
-export { processLimits } from './process-limits.js';
+export { limitsOf } from './process-limits.js';
 export {
   CopyRoom,
   type Mapping,

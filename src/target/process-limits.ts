@@ -11,32 +11,31 @@
 /** Reads a file of the process's machine. */
 type ReadFile = (path: string) => Promise<Uint8Array | undefined>;
 
-interface ProcessLimits {
-  /** Why memory of ours would be seen by the process; undefined if it would not. */
-  readonly memory: string | undefined;
-  /** The largest file that it may write; undefined if that is not known. */
-  readonly fileSize: number | undefined;
-}
-
 const MiB = 2 ** 20;
 const countedMemory = [
   ['Max address space', 'ulimit -v'],
   ['Max data size', 'ulimit -d'],
 ] as const;
 
-/** The limits of a process that is to get this many bytes. */
-export async function processLimits(read: ReadFile, pid: number, bytes: number): Promise<ProcessLimits> {
+/**
+ * Why a process would see that it gets this many bytes, so many of them as a file; undefined if it would not. A file
+ * past its limit brings a SIGXFSZ.
+ */
+export async function limitsOf(
+  read: ReadFile,
+  pid: number,
+  { bytes, file }: { readonly bytes: number; readonly file: number },
+): Promise<string | undefined> {
   const limits = textOf(await read(`/proc/${pid}/limits`));
-  if (limits === undefined) return { memory: 'its limits cannot be read', fileSize: undefined };
+  if (limits === undefined) return 'its limits cannot be read';
   const soft = (name: string): number => {
     const value = new RegExp(`^${name} +(\\d+|unlimited) `, 'm').exec(limits)?.[1] ?? 'unlimited';
     return value === 'unlimited' ? Number.POSITIVE_INFINITY : Number(value);
   };
   const limited = countedMemory.find(([name]) => Number.isFinite(soft(name)));
-  const memory = limited
-    ? `its memory is limited (${limited[1]}), and what is mapped for trampolines would count`
-    : await whyNotInGroup(read, pid, bytes);
-  return { memory, fileSize: soft('Max file size') };
+  if (limited) return `its memory is limited (${limited[1]}), and what is mapped for trampolines would count`;
+  if (soft('Max file size') < file) return 'its files are limited (ulimit -f), and records lie in one';
+  return whyNotInGroup(read, pid, bytes);
 }
 
 /** A group that has not enough left would end one of its processes. */
