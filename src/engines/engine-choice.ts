@@ -103,10 +103,9 @@ export function planEngines(options: EnginePlanOptions): SitePlan {
 export function recordSources({ arch, hart, process }: EnginePlanOptions): RecordSources | undefined {
   const { probeCode, returnAddress } = arch;
   if (!probeCode || (hart && isRefusal(hart))) return undefined;
-  const { counter, floats } = probeCode;
+  const { floats } = probeCode;
   const register = returnAddress.in === 'register' ? returnAddress.name : undefined;
   return {
-    time: { kind: 'time', counter },
     // A kernel switches the unit on when it is used.
     floats: { names: new Set(floats), mayBeOff: !process },
     hart: process ? probeCode.process?.thread : hart,

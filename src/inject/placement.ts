@@ -63,7 +63,7 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
   const { sites, code, room, notes } = options;
   const near = room.near[0] ?? { address: room.code.address, length: 0 };
   const waitAt = waitAddress(options);
-  const wait = code.wait(waitAt, options.geometry, counterOf(sites));
+  const wait = code.wait(waitAt, options.geometry, areTimed(sites));
   const codeFree = { address: room.code.address, length: Number(waitAt - room.code.address) };
   const take = allocator(codeFree);
   const geometry = { ...options.geometry, wait: waitAt };
@@ -110,18 +110,15 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
  * instruction, so it lies as far from the trampolines as possible.
  */
 function waitAddress({ code, room, geometry, sites }: PlaceOptions): Addr {
-  const { length } = code.wait(room.code.address, geometry, counterOf(sites)).code;
+  const { length } = code.wait(room.code.address, geometry, areTimed(sites)).code;
   const offset = Math.floor((room.code.length - length) / alignment) * alignment;
   if (offset < 0) throw new RangeError('no room for the wait routine');
   return addOffset(room.code.address, offset);
 }
 
-/** The counter that records have their times from; undefined if none has one. */
-function counterOf(sites: readonly Site[]): string | undefined {
-  for (const { entry, exit } of sites) {
-    for (const { from } of [...entry.fields, ...exit.fields]) if (from.kind === 'time') return from.counter;
-  }
-  return undefined;
+/** Whether records have times. */
+function areTimed(sites: readonly Site[]): boolean {
+  return sites.some(({ entry, exit }) => [...entry.fields, ...exit.fields].some(({ from }) => from.kind === 'time'));
 }
 
 /** Of the probes that lie in each other's way, and of the groups that need each other, refuses those that lose. */

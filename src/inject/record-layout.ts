@@ -59,7 +59,6 @@ interface ExtentFormat {
 export const recordOffset = { id: 8, small: 12, time: 16, stackPointer: 24, returnAddress: 32, hart: 40 } as const;
 
 export interface RecordSources {
-  readonly time: FieldSource & { readonly kind: 'time' };
   readonly hart: (FieldSource & { readonly kind: 'hart' }) | undefined;
   /** Floating-point registers, and whether a hart's unit may be off. */
   readonly floats: { readonly names: ReadonlySet<string>; readonly mayBeOff: boolean };
@@ -69,6 +68,7 @@ export interface RecordSources {
   readonly outer: (FieldSource & { readonly kind: 'control' | 'outer' }) | undefined;
 }
 
+const timeField: RecordField = { at: recordOffset.time, size: 8, from: { kind: 'time' } };
 const noNames: ReadonlySet<string> = new Set();
 const stackPointerField: RecordField = { at: recordOffset.stackPointer, size: 8, from: { kind: 'stack-pointer' } };
 const returnAddressField: RecordField = { at: recordOffset.returnAddress, size: 8, from: { kind: 'return-address' } };
@@ -141,7 +141,7 @@ export function layOut(
   const o = recordOffset;
   const layout = new RecordLayout(sources.hart ? o.hart + 8 : o.hart);
   const { fields } = layout;
-  fields.push({ at: o.time, size: 8, from: sources.time }, stackPointerField);
+  fields.push(timeField, stackPointerField);
   if (isCall) fields.push(returnAddressField);
   if (sources.hart) fields.push({ at: o.hart, size: 8, from: sources.hart });
   const registers = new Map(words.map(({ name, from }) => [name, layout.word(from)]));

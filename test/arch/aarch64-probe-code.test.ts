@@ -11,5 +11,4 @@ trampolineTests({
   scratch: ['x11', 'x12', 'x13', 'x10'],
   sources: [{ kind: 'hart', how: 'mpidr' }],
   hartOf: () => 0x8000_0000n,
-  times: ['cntvct'],
 });

@@ -92,7 +92,7 @@ export function ringTests(target: RingTarget): void {
       places: [
         ...instructions(way.at, trampoline),
         ...instructions(place.exit, exit),
-        ...instructions(place.wait, probeCode.wait(place.wait, client.geometry, probeCode.counter).code),
+        ...instructions(place.wait, probeCode.wait(place.wait, client.geometry, true).code),
         ...(way.hop === undefined || hop === undefined ? [] : instructions(way.hop, hop)),
       ],
     };
@@ -194,7 +194,7 @@ export function ringTests(target: RingTarget): void {
     onWait: (stop: number) => Promise<void>,
   ): Promise<number> {
     const { machine } = caller;
-    const { breakpoint } = probeCode.wait(place.wait, smallRing, probeCode.counter);
+    const { breakpoint } = probeCode.wait(place.wait, smallRing, true);
     const untraced = await caller.call(tested.code, start);
     await caller.prepare(patched, start);
     for (let stops = 0; ; ) {
@@ -319,7 +319,7 @@ export function ringTests(target: RingTarget): void {
         hart,
       );
     }
-    const { breakpoint } = probeCode.wait(place.wait, client.geometry, probeCode.counter);
+    const { breakpoint } = probeCode.wait(place.wait, client.geometry, true);
     let stops = 0;
     for (;;) {
       const stopped = await machine.run([breakpoint, end]);

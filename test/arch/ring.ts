@@ -92,7 +92,7 @@ export class TestRing {
     await this.#machine.write(place.control, new Uint8Array(controlBlock.size));
     await this.set(controlBlock.head, this.capacity);
     await this.set(controlBlock.spins, spins);
-    await this.#machine.write(place.wait, code.wait(place.wait, this.geometry, code.counter).code);
+    await this.#machine.write(place.wait, code.wait(place.wait, this.geometry, true).code);
     this.#limit = this.capacity;
     for (let index = 0n; index < this.count; index++) await this.open();
   }

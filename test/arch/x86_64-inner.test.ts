@@ -69,7 +69,7 @@ type Contents = Pick<InnerTrampoline, 'fields' | 'taken' | 'noted'>;
 function install(target: Target, list: readonly (Window & Contents)[]): Region[] | undefined {
   const regions = host.loaded.map(({ address, bytes }) => ({ address, bytes: Uint8Array.from(bytes) }));
   const code = new Uint8Array(EACH * (list.length + 1));
-  code.set(probeCode.wait(CODE, ring, 'tsc').code);
+  code.set(probeCode.wait(CODE, ring, true).code);
   for (const [index, { first, last, place, ...contents }] of list.entries()) {
     const { lines } = target;
     const start = addr(lines[first]?.address ?? 0n);

@@ -48,7 +48,7 @@ function source(at: 'entry' | 'exit', keep: readonly string[]): fc.Arbitrary<Fie
       arbitrary: fc.constantFrom<FieldSource>(
         { kind: 'stack-pointer' },
         { kind: 'return-address' },
-        { kind: 'time', counter: 'tsc' },
+        { kind: 'time' },
         { kind: 'hart', how: 'fs' },
         { kind: 'hart', how: 'apic' },
         { kind: 'control', offset: controlBlock.outer },

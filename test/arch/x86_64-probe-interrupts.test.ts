@@ -20,14 +20,14 @@ const interrupted = (target: string, ringShift: number): Probe => ({
   target,
   entry: [
     { at: 8, size: 8, from: { kind: 'register', name: 'rdi' } },
-    { at: 16, size: 8, from: { kind: 'time', counter: 'tsc' } },
+    { at: 16, size: 8, from: { kind: 'time' } },
     { at: 24, size: 8, from: { kind: 'load', base: { kind: 'register', name: 'rdx' }, offset: 0, align: 8 } },
     { at: 32, size: 8, from: { kind: 'constant', value: ENTRY } },
     { at: 40, size: 8, from: { kind: 'hart', how: 'apic' } },
   ],
   exit: [
     ...(plainProbe.exit ?? []),
-    { at: 16, size: 8, from: { kind: 'time', counter: 'tsc' } },
+    { at: 16, size: 8, from: { kind: 'time' } },
     { at: 32, size: 8, from: { kind: 'constant', value: EXIT } },
   ],
   nesting: 'rdx',

@@ -68,7 +68,7 @@ export function install(host: ProbeHost, probe: Probe): Installed {
   const ring = { control, wait: from, slotShift: 8, segmentShift, countShift };
   const code = new Uint8Array(0x2000);
   const wait = probe.inProcess ? probeCode.process?.wait : probeCode.wait;
-  code.set(wait?.(from, ring).code ?? []);
+  code.set(wait?.(from, ring, false).code ?? []);
   const exit = addOffset(from, EXIT);
   const nesting = probe.nesting !== undefined;
   if (probe.exit !== undefined) {

@@ -150,7 +150,6 @@ t.test('what cannot be noted is a RangeError', async (t) => {
     ['a register of another kind', { entry: field({ kind: 'register', name: 'xmm0' }) }],
     ['kept words at an entry', { entry: field({ kind: 'kept', index: 0 }) }],
     ['a word that was not kept', { exit: field({ kind: 'kept', index: 1 }) }],
-    ['another counter', { entry: field({ kind: 'time', counter: 'cycle' }) }],
     ['another way to tell harts apart', { entry: field({ kind: 'hart', how: 'mhartid' }) }],
     ['a word behind the control block', { entry: field({ kind: 'control', offset: controlBlock.size }) }],
     ['an alignment that is none', { entry: field(load(3)) }],

@@ -25,7 +25,7 @@ const constant = (value: bigint): RecordField => ({ at: 8, size: 8, from: { kind
 function install({ segmentShift, countShift, hooked, spins }: Shape): Region[] {
   const ring = { control: CONTROL, wait: CODE, slotShift: SLOT_SHIFT, segmentShift, countShift };
   const code = new Uint8Array(0x4000);
-  code.set(probeCode.wait(CODE, ring, 'tsc').code);
+  code.set(probeCode.wait(CODE, ring, true).code);
   const regions = host.loaded.map(({ address, bytes }) => ({ address, bytes: Uint8Array.from(bytes) }));
   const text = regions[0] as Region;
   for (const [index, name] of ['mixed', 'again'].entries()) {

@@ -32,7 +32,6 @@ t.test('a place inside gives way to an entry whose patch comes behind a landing 
     { code: own, ways: [inside], inside: [inside], ends: undefined, proof: proofOf('inside') },
   ];
   const sources: RecordSources = {
-    time: { kind: 'time', counter: 'cntvct' },
     ...{ hart: undefined, outer: undefined, returnRegister: 'x30' },
     floats: { names: new Set(), mayBeOff: false },
   };

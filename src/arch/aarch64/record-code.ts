@@ -72,12 +72,6 @@ export function waitForRoom(code: Assembler, wait: Addr): void {
 
 /** `CPACR_EL1.FPEN`: while its low bit is 0, each access to a vector register traps. */
 const FPEN = 20;
-/** The name of the counter. */
-export const counter = 'cntvct';
-
-export function verifyCounter(name: string): void {
-  if (name !== counter) throw new RangeError(`AArch64 has no ${name}`);
-}
 
 /** Behind the return address. */
 export const keptOffset = (index: number): number => 8 + 8 * index;
@@ -94,10 +88,7 @@ export const fillRecord = recordFilling<Assembler>({
     code.emit(mrs(T3, CPACR_EL1));
     code.branchBit('zero', T3, FPEN, off);
   },
-  readCounter(name) {
-    verifyCounter(name);
-    return mrs(T3, CNTVCT_EL0);
-  },
+  readTime: mrs(T3, CNTVCT_EL0),
   hart(code, { how }) {
     if (how !== 'mpidr') throw new RangeError(`AArch64 has no ${how}`);
     code.emit(mrs(T3, MPIDR_EL1));

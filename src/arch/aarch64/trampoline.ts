@@ -10,7 +10,7 @@ import { check, countUp } from './count.js';
 import { decode } from './decode.js';
 import { disassemble, farTarget, step } from './disassembly.js';
 import { authenticating } from './position.js';
-import { claim, counter, fillRecord, keptOffset, outerCopySteps, release, waitForRoom } from './record-code.js';
+import { claim, fillRecord, keptOffset, outerCopySteps, release, waitForRoom } from './record-code.js';
 import { floatArguments, LR, SP } from './registers.js';
 import { displace, displaceInside, ends, loopsToStart, patchLengths } from './relocate.js';
 import { CNTFRQ_EL0, CNTVCT_EL0 } from './system-registers.js';
@@ -124,7 +124,6 @@ export const probeCode: ProbeCode = {
   // Emulators see what their stubs write (QEMU invalidates what it has translated).
   onlyEmulated: 'the instruction caches of a processor may have other code than a debugger has written',
   floats: floatArguments,
-  counter,
   hartSource: () => hart,
   calibration,
   bareExit,

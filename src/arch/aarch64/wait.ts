@@ -3,7 +3,7 @@ import type { ProbeCode } from '../inject/probe-code.js';
 import { controlBlock } from '../inject/ring-contract.js';
 import { Assembler, addi, ldr, mrs, nop, ret, str, sub, T0, T1, T2, T4, T5, T6 } from './assembler.js';
 import { atomicAdd } from './count.js';
-import { LINK, verifyCounter } from './record-code.js';
+import { LINK } from './record-code.js';
 import { SP } from './registers.js';
 import { CNTVCT_EL0 } from './system-registers.js';
 
@@ -15,13 +15,12 @@ const place = { t4: 0, spins: 8, began: 16, beat: 24, t5: 32, t6: 40 } as const;
  * In: x16 = the control block's address, x17 = the claim beyond the limit, x10 = return address. Returns to x10 to try
  * again, or behind the instruction there to drop the event. Clobbers x9; saves x11 to x13.
  */
-export const wait: ProbeCode['wait'] = (at, _ring, counter) => {
-  if (counter !== undefined) verifyCounter(counter);
+export const wait: ProbeCode['wait'] = (at, _ring, isTimed) => {
   const code = new Assembler(at);
   const [again, look, drop, done] = [new Label(), new Label(), new Label(), new Label()];
   const added = { before: T5, after: T5, status: T6 };
   code.emit(addi(SP, SP, -waitFrame), str(T4, SP, place.t4), str(T5, SP, place.t5), str(T6, SP, place.t6));
-  if (counter !== undefined) code.emit(mrs(T2, CNTVCT_EL0), str(T2, SP, place.began));
+  if (isTimed) code.emit(mrs(T2, CNTVCT_EL0), str(T2, SP, place.began));
   code.emit(ldr(T2, T0, controlBlock.beat), str(T2, SP, place.beat));
   code.emit(ldr(T2, T0, controlBlock.spins), str(T2, SP, place.spins));
   code.bind(again);
@@ -47,7 +46,7 @@ export const wait: ProbeCode['wait'] = (at, _ring, counter) => {
   atomicAdd(code, T4, T2, added);
   code.emit(addi(LINK, LINK, 4));
   code.bind(done);
-  if (counter !== undefined) {
+  if (isTimed) {
     code.emit(mrs(T2, CNTVCT_EL0), ldr(T4, SP, place.began), sub(T2, T2, T4), addi(T4, T0, controlBlock.waited));
     atomicAdd(code, T4, T2, added);
   }

@@ -26,8 +26,8 @@ export interface FillParts<Code extends FramedCode> {
   readonly storeFloat: (register: number, base: number, offset: number) => number;
   /** Jumps where an access to such a register would trap; overwrites t3. */
   readonly floatsOff: (code: Code, off: Label) => void;
-  /** The instruction that reads a counter, into t3. */
-  readonly readCounter: (counter: string) => number;
+  /** The instruction that reads the counter, into t3. */
+  readonly readTime: number;
   /** The register that names the hart; t3 if that must be loaded. */
   readonly hart: (code: Code, from: FieldSource & { readonly kind: 'hart' }) => number;
   /**
@@ -115,7 +115,7 @@ class Filling<Code extends FramedCode> {
         code.loadConstant(t3, from.value);
         return t3;
       case 'time':
-        code.emit(this.#parts.readCounter(from.counter));
+        code.emit(this.#parts.readTime);
         return t3;
       case 'hart':
         return this.#parts.hart(code, from);

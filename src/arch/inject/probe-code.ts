@@ -77,12 +77,12 @@ export interface ProbeCode {
   /**
    * What a full ring jumps to. If the ring is read at stops, a breakpoint is inserted at `breakpoint`, whose
    * instruction does nothing. It is reached when `looks` polls found no room, and then again, because one drain may
-   * free nothing while another hart's record is uncommitted. `counter`: what `waited` counts in, if records have it.
+   * free nothing while another hart's record is uncommitted. `isTimed`: records read the counter, in which `waited` counts.
    */
   wait(
     at: Addr,
     ring: Omit<RingGeometry, 'wait'>,
-    counter?: string,
+    isTimed: boolean,
   ): { readonly code: Uint8Array; readonly breakpoint: Addr };
   /**
    * How often the wait routine passes its breakpoint in about a second on an emulator, with {@link looksAtOnce} polls
@@ -96,13 +96,11 @@ export interface ProbeCode {
   readonly onlyEmulated?: string;
   /** Floating-point registers that a record may have. */
   readonly floats: readonly string[];
-  /** The counter for records' times, as {@link FieldSource} names it. */
-  readonly counter: string;
   /**
    * How the harts of a machine can be told apart during the whole life of the program; refused in words for the user.
    */
   hartSource(guest: HartsOfGuest): HartSource | Refusal;
-  /** How to find the rate of {@link counter}; undefined if the platform reports it. */
+  /** How to find the rate of the counter that records read; undefined if the platform reports it. */
   readonly calibration?: CounterCalibration;
   /** Undefined if processes are not supported. */
   readonly process?: ProcessCode;

@@ -14,11 +14,12 @@ export type FieldSource =
   | { readonly kind: 'return-address' }
   | { readonly kind: 'kept'; readonly index: number }
   | { readonly kind: 'constant'; readonly value: bigint }
-  | { readonly kind: 'time'; readonly counter: string }
+  /** Of the architecture's counter. */
+  | { readonly kind: 'time' }
   /**
    * Which hart or thread it is. `how` is one of the architecture's ways:
    *
-   *   riscv  `mhartid` (M-mode only) | `tp` | `at-tp`: the 32 bits at tp + `offset`
+   *   riscv  `tp` | `at-tp`: the 32 bits at tp + `offset`
    *   arm    `mpidr`: MPIDR_EL1, whose fields say where in the machine it is
    *   x86    `apic`: the number of the processor's APIC, 0 to 255 | `fs`: the word at fs's base + `offset`, 0 unless given
    */

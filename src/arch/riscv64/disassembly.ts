@@ -2,7 +2,7 @@ import { type Addr, addOffset } from '../../base/addr.js';
 import type { Step } from '../inject/code-path.js';
 import type { AssemblyLine } from '../inject/probe-code.js';
 import { decode, type Instruction } from './decode.js';
-import { timeCsrs } from './record-code.js';
+import { TIME } from './record-code.js';
 import { floatName, integerText as x } from './registers.js';
 
 /**
@@ -99,7 +99,7 @@ export function step(code: Uint8Array, start: Addr, offset: number): Step | unde
     case 'branch':
       return { ...plain, branches: addOffset(at, instruction.imm) };
     case 'csr':
-      return { ...plain, readsTime: instruction.csr === timeCsrs.time || instruction.csr === timeCsrs.cycle };
+      return { ...plain, readsTime: instruction.csr === TIME };
     default:
       return plain;
   }

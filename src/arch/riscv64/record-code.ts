@@ -71,16 +71,12 @@ export const release = (code: Assembler): void => code.emit(scDRelease(0, T3, T0
 
 export const waitForRoom = (code: Assembler, wait: Addr): void => code.jumpFar(wait, LINK, LINK);
 
-export const timeCsrs = { cycle: 0xc00, time: 0xc01 } as const;
+/** The CSR that trampolines read the time from. */
+export const TIME = 0xc01;
+export const readTime = (to: number): number => csr('csrrs', to, TIME, 0);
 const SSTATUS = 0x100;
 /** `sstatus.FS`: 0 while the unit is off, and each access to one of its registers traps. */
 const FS = { shift: 13, bits: 2 } as const;
-const MHARTID = 0xf14;
-
-export function timeCsr(counter: string): number {
-  if (counter !== 'time' && counter !== 'cycle') throw new RangeError(`RISC-V has no ${counter}`);
-  return timeCsrs[counter];
-}
 
 export const keptOffset = (index: number): number => 8 * index;
 
@@ -93,11 +89,10 @@ export const fillRecord = recordFilling<Assembler>({
     code.emit(csr('csrrs', T3, SSTATUS, 0), srli(T3, T3, FS.shift), andi(T3, T3, 2 ** FS.bits - 1));
     code.branchZero('zero', T3, off);
   },
-  readCounter: (counter) => csr('csrrs', T3, timeCsr(counter), 0),
+  readTime: readTime(T3),
   hart(code, { how, offset = 0 }) {
     if (how === 'tp') return TP;
     if (how === 'at-tp') loadAt(code, { size: 4, to: T3, pointer: TP, offset, temporary: T3 });
-    else if (how === 'mhartid') code.emit(csr('csrrs', T3, MHARTID, 0));
     else throw new RangeError(`RISC-V has no ${how}`);
     return T3;
   },

@@ -107,7 +107,6 @@ export const probeCode: ProbeCode = {
   wait,
   spinsPerSecond: 50_000, // A poll is five instructions and, at the loop's end, a jump: 40-80 ns.
   floats: floatArguments,
-  counter: 'time',
   hartSource,
   bareExit,
   likeBareExit,

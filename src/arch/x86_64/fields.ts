@@ -66,7 +66,7 @@ function writeField(
       code.load(RAX, keptWord(stack, from.index));
       break;
     case 'time':
-      readTime(code, from.counter);
+      readTime(code);
       break;
     case 'hart':
       readHart(code, from.how, from.offset ?? 0);
@@ -119,8 +119,7 @@ function storeConstant(code: Assembler, to: Place, value: bigint, size: RecordFi
 }
 
 /** Reads it into rax; clobbers rdx. */
-export function readTime(code: Assembler, counter: string): void {
-  if (counter !== 'tsc') throw new RangeError(`x86_64 has no counter ${counter}`);
+export function readTime(code: Assembler): void {
   code.plain('rdtsc');
   code.shift('left', RDX, 32);
   code.arithmetic('or', RAX, RDX);
@@ -169,19 +168,19 @@ function loadThrough(code: Assembler, { base, align, loads }: LoadGroup, stack: 
  *
  *      rsp + 0: when it began | 8: rax | 16: rdx
  */
-export function beginWait(code: Assembler, counter: string): void {
+export function beginWait(code: Assembler): void {
   code.push(RDX);
   code.push(RAX);
-  readTime(code, counter);
+  readTime(code);
   code.push(RAX);
   code.load(RAX, { base: RSP, offset: 8 });
   code.load(RDX, { base: RSP, offset: 16 });
 }
 
-export function endWait(code: Assembler, ring: Omit<RingGeometry, 'wait'>, counter: string): void {
+export function endWait(code: Assembler, ring: Omit<RingGeometry, 'wait'>): void {
   code.store({ base: RSP, offset: 8 }, RAX);
   code.store({ base: RSP, offset: 16 }, RDX);
-  readTime(code, counter);
+  readTime(code);
   code.arithmetic('sub', RAX, { base: RSP, offset: 0 });
   code.addAtOnce(controlWord(ring, controlBlock.waited), RAX);
   code.moveStack(8);

@@ -133,7 +133,7 @@ export const jumpBytes = 5;
  *
  *      rsp + 0: when `beat` changed | 8: that beat | 16: when the wait began | 24: rax | 32: rdx
  */
-const wait: ProcessCode['wait'] = (at, ring, counter = 'tsc') => {
+const wait: ProcessCode['wait'] = (at, ring) => {
   const code = new Assembler(at);
   const [look, renewed, waits] = [new Label(), new Label(), new Label()];
   const [full, leave, dropAtOnce] = [new Label(), new Label(), new Label()];
@@ -145,7 +145,7 @@ const wait: ProcessCode['wait'] = (at, ring, counter = 'tsc') => {
   code.load(R10, word('waited'));
   code.arithmetic('cmp', R10, word('allowed'));
   code.branch('ae', dropAtOnce);
-  beginWait(code, counter);
+  beginWait(code);
   code.push(word('beat'));
   code.push({ base: RSP, offset: 8 });
   code.bind(look);
@@ -157,7 +157,7 @@ const wait: ProcessCode['wait'] = (at, ring, counter = 'tsc') => {
   code.arithmetic('cmp', RAX, word('limit'));
   code.branch('b', leave);
   code.plain('pause');
-  readTime(code, counter);
+  readTime(code);
   code.load(R10, word('beat'));
   code.arithmetic('cmp', R10, beat);
   code.branch('ne', renewed);
@@ -181,7 +181,7 @@ const wait: ProcessCode['wait'] = (at, ring, counter = 'tsc') => {
   code.bind(leave);
   code.load(RDX, { base: RSP, offset: 32 });
   code.moveStack(16);
-  endWait(code, ring, counter);
+  endWait(code, ring);
   code.jumpTo(R11);
   code.bind(dropAtOnce);
   drop(code, word('dropped'));
@@ -229,7 +229,7 @@ function clockCode(at: Addr, samples: Addr): { readonly bytes: Uint8Array; reado
   const code = new Assembler(at);
   const [next, waits] = [new Label(), new Label()];
   const readCounter = (offset: number): void => {
-    readTime(code, 'tsc');
+    readTime(code);
     code.store({ base: R13, offset }, RAX);
   };
   code.constant(R12, BigInt(count));
@@ -244,7 +244,7 @@ function clockCode(at: Addr, samples: Addr): { readonly bytes: Uint8Array; reado
   code.move(RCX, RAX);
   code.bind(waits);
   code.plain('pause');
-  readTime(code, 'tsc');
+  readTime(code);
   code.arithmetic('sub', RAX, RCX);
   code.arithmetic('cmp', RAX, { constant: pauseTicks });
   code.branch('b', waits);

@@ -207,13 +207,13 @@ function close(code: Assembler, ring: RingGeometry, offset: number): void {
 }
 
 /** In: rax = HEAD, r11 = return address. Clobbers r10. Nothing is claimed yet. */
-const wait: ProbeCode['wait'] = (at, ring, counter) => {
+const wait: ProbeCode['wait'] = (at, ring, isTimed) => {
   const code = new Assembler(at);
   const [again, look, drop, leave] = [new Label(), new Label(), new Label(), new Label()];
   const unattended = controlWord(ring, controlBlock.unattended);
   const [spins, seen] = [{ base: RSP, offset: 0 } as const, { base: RSP, offset: 8 } as const];
   const [counts, beat] = [controlWord(ring, controlBlock.spins), controlWord(ring, controlBlock.beat)];
-  if (counter !== undefined) beginWait(code, counter);
+  if (isTimed) beginWait(code);
   code.push(beat);
   code.push(counts);
   code.bind(again);
@@ -242,7 +242,7 @@ const wait: ProbeCode['wait'] = (at, ring, counter) => {
   code.address(R11, { base: R11, offset: jumpBytes });
   code.bind(leave);
   code.moveStack(16);
-  if (counter !== undefined) endWait(code, ring, counter);
+  if (isTimed) endWait(code, ring);
   // Unlike a jump, it leads to any instruction where branches are tracked.
   code.push(R11);
   code.plain('ret');
@@ -287,7 +287,6 @@ export const probeCode: ProbeCode = {
   // `pause` ends QEMU's translation block: 130-250 ns per poll.
   spinsPerSecond: 5_000,
   floats: floatArguments,
-  counter: 'tsc',
   hartSource,
   hookedReturnOffset,
   hookFrameBytes: hookBytes,
