@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
-import { architectureNamed, architectureOf, riscv64, x86_64 } from '../../src/arch/index.js';
+import { x86_64 } from '../../src/arch/index.js';
 import { decode } from '../../src/arch/x86_64/decode.js';
 import { addr } from '../../src/base/addr.js';
 import { elfPath } from '../qemu/guests/guests.js';
@@ -300,38 +300,4 @@ t.test('a register that is not known means no effects', async (t) => {
 
 t.test('random bytes are carried out or not, and never throw', async (t) => {
   neverThrows(t, x86_64, { maxLength: 18 });
-});
-
-t.test('registers and conventions are those of the psABI', async (t) => {
-  const numbers = {
-    rax: 0,
-    rdx: 1,
-    rcx: 2,
-    rbx: 3,
-    rsi: 4,
-    rdi: 5,
-    rbp: 6,
-    rsp: 7,
-    r8: 8,
-    r15: 15,
-    rip: 16,
-    xmm0: 17,
-    xmm15: 32,
-  };
-  const others = { st0: 33, st7: 40, eflags: 49, es: 50, gs: 55, fs_base: 58, gs_base: 59 };
-  for (const [name, number] of Object.entries({ ...numbers, ...others }))
-    t.equal(x86_64.dwarfRegister(number), name, name);
-  for (const number of [-1, 41, 56, 57, 60, 1000, 0.5])
-    t.equal(x86_64.dwarfRegister(number), undefined, String(number));
-  t.equal(x86_64.breakpointKind(Uint8Array.of(0x55)), 1);
-  t.equal(x86_64.stackPointerAfterReturn(STACK), STACK + 8n);
-});
-
-t.test('architectures are found by ELF machine and by target description', async (t) => {
-  t.equal(architectureOf(62), x86_64);
-  t.equal(architectureOf(243), riscv64);
-  t.equal(architectureOf(40), undefined, 'Arm');
-  t.equal(architectureNamed('i386:x86-64'), x86_64);
-  t.equal(architectureNamed('riscv:rv64'), riscv64);
-  t.equal(architectureNamed('riscv:rv32'), undefined);
 });
