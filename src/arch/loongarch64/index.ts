@@ -3,7 +3,7 @@ import { lp64 } from '../calls.js';
 import { genericSignals, type LinuxModel } from '../linux.js';
 import { genericCalls } from '../linux-calls.js';
 import { emulate, memoryAccess } from './emulate.js';
-import { codeFlow, references } from './flow.js';
+import { codeFlow } from './flow.js';
 import { frames } from './prologue.js';
 import { dwarfRegister, floatArguments, generalRegisters, registerDefaults } from './registers.js';
 
@@ -34,7 +34,7 @@ const EF_FLOAT_ABI = 0x7;
  * 64-bit LoongArch, with the calls and numbers of its ELF psABI. No stub shows control and status registers: which
  * privilege a hart has, its page tables, its counters and where its traps enter are not known.
  */
-export const loongarch64: Architecture & Pick<CompleteArchitecture, 'frames' | 'codeFlow' | 'references'> = {
+export const loongarch64: Architecture & Pick<CompleteArchitecture, 'frames' | 'codeFlow'> = {
   name: 'loongarch64',
   elfMachine: 258,
   gdbNames: ['loongarch64'],
@@ -61,6 +61,5 @@ export const loongarch64: Architecture & Pick<CompleteArchitecture, 'frames' | '
   prepare: async () => {},
   frames,
   codeFlow,
-  references,
   linux,
 };

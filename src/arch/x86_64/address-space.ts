@@ -79,16 +79,9 @@ function translation(registers: RegisterReader): Translation | Refusal {
   if ((cr0 & PG) === 0n) return { pages: undefined, user: false };
   if ((efer & LMA) === 0n) return { refused: 'the hart runs with 32-bit paging' };
   const levels = (cr4 & LA57) !== 0n ? 5 : 4;
-  const decode = (efer & NXE) !== 0n ? decodeNoExecute : decodeExecutable;
+  const noExecute = (efer & NXE) !== 0n;
+  const decode = (entry: bigint, level: number): Entry | undefined => decodeWith(entry, level, noExecute);
   return { pages: { levels, root: cr3 & ADDRESS, decode }, user: (cs & 3n) === 3n };
-}
-
-function decodeNoExecute(entry: bigint, level: number): Entry | undefined {
-  return decodeWith(entry, level, true);
-}
-
-function decodeExecutable(entry: bigint, level: number): Entry | undefined {
-  return decodeWith(entry, level, false);
 }
 
 function decodeWith(entry: bigint, level: number, noExecute: boolean): Entry | undefined {
