@@ -21,8 +21,6 @@ export interface Mapping {
 
 /** A page table whose entries map 2 MiB each, 1 GiB in all. */
 export interface LargePageTable {
-  /** Physical address of its first entry. */
-  readonly physical: Addr;
   /** The first address that its first entry maps. */
   readonly virtual: Addr;
   /** Its 512 entries as they are in memory. */

@@ -74,7 +74,7 @@ class PageWalk {
     const step = (await this.#path(address, 1)).find(({ level }) => level === 1);
     const entries = step === undefined ? undefined : await this.#tableAt(1, step.table);
     if (step === undefined || entries === undefined) return undefined;
-    return { physical: addr(step.table), virtual: addr(address & -BigInt(sizeAt(2))), entries };
+    return { virtual: addr(address & -BigInt(sizeAt(2))), entries };
   }
 
   async *mappings({
