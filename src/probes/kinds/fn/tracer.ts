@@ -7,7 +7,6 @@ import {
   type CallKind,
   type CallSite,
   type EventOutput,
-  emittedAround,
   type HitMemory,
   isSameFrame,
   type MemoryRequest,
@@ -15,11 +14,12 @@ import {
   type OpenCall,
   type TracedCall,
 } from '../../../calls/index.js';
-import type { ArgumentValue, CallBegin, GuestNanos } from '../../../trace/index.js';
+import type { ArgumentValue } from '../../../trace/index.js';
 import type { FunctionProbe } from '../../describer.js';
 import { decide, holds } from '../../expressions/comparison.js';
 import type { FunctionProbes } from '../../resolve-functions.js';
 import { ValueTexts } from '../../value-texts.js';
+import { CallEvents, type EventfulCall } from '../call-events.js';
 
 export interface FunctionOptions {
   /** Calls nested in more traced functions than this emit no events. */
@@ -53,18 +53,11 @@ class Probed {
 }
 
 /** What {@link CallTracer} keeps about an open call. */
-interface TracedFunction extends TracedCall {
-  emitted?: CallBegin | undefined;
+interface TracedFunction extends EventfulCall {
   readonly probe: FunctionProbe;
   readonly result: ValueTexts | undefined;
-  readonly began: GuestNanos;
   /** Calls of functions around it. */
   readonly nested: number;
-  readonly hart: number;
-  /** Kept until the begin is emitted. */
-  values: readonly ArgumentValue[];
-  /** The values of its return, until they are emitted. */
-  exit: { readonly hart: number; readonly result: string | undefined } | undefined;
 }
 
 type FunctionCall = OpenCall<TracedCall> & { readonly payload: TracedFunction };
@@ -76,9 +69,8 @@ const noTexts: Texts = { arguments: none, result: undefined };
  * Turns hits at functions and at their return addresses into call events. Memory is read for conditions, and for
  * values that registers lead to.
  */
-export class FunctionTracer implements CallKind {
+export class FunctionTracer extends CallEvents implements CallKind {
   readonly #probes = new AddressMap<Probed>();
-  readonly #output: EventOutput;
   readonly #maxDepth: number;
   readonly #jumps: (probe: FunctionProbe) => boolean | undefined;
   readonly ahead: AheadReads = {
@@ -93,7 +85,7 @@ export class FunctionTracer implements CallKind {
   };
 
   constructor({ probes }: FunctionProbes, output: EventOutput, options: FunctionOptions = {}) {
-    this.#output = output;
+    super(output);
     this.#maxDepth = options.maxDepth ?? Number.POSITIVE_INFINITY;
     this.#jumps = options.loops ?? (() => undefined);
     const { values = true } = options;
@@ -128,25 +120,13 @@ export class FunctionTracer implements CallKind {
     if (nested >= this.#maxDepth) return undefined;
     const { arguments: texts, result } = known.texts;
     const values = texts.length > 0 ? argumentsOf(texts, registers, memory) : none;
-    const began = this.#output.at(time);
+    const began = this.output.at(time);
     const entryOnly = !site.seesReturn || probe.insisted !== undefined;
-    return { kind: this, probe, result, began, nested, hart, values, entryOnly, exit: undefined };
+    return { kind: this, ref: probe.ref, probe, result, began, nested, hart, values, entryOnly, exit: undefined };
   }
 
   isSame(one: TracedCall, other: TracedCall): boolean {
     return (one as TracedFunction).probe === (other as TracedFunction).probe;
-  }
-
-  began(call: FunctionCall): void {
-    const { payload, depth, thread } = call;
-    const { hart, probe, values } = payload;
-    payload.values = none;
-    const { time } = this.#output;
-    const around = emittedAround(call);
-    const fn = probe.ref;
-    const begin = { type: 'call-begin', time, hart, thread, function: fn, depth, around, arguments: values } as const;
-    payload.emitted = begin;
-    this.#output.emit(begin);
   }
 
   exitReads({ payload }: FunctionCall, { registers }: Moment, memory: HitMemory): readonly MemoryRequest[] {
@@ -160,22 +140,6 @@ export class FunctionTracer implements CallKind {
 
   returning({ payload }: FunctionCall, { hart, registers }: Moment, memory: HitMemory): void {
     payload.exit = { hart, result: payload.result?.text(registers, memory) };
-  }
-
-  ended({ payload, depth, thread, wasLost }: FunctionCall): void {
-    const { probe, began, emitted: begin, exit } = payload;
-    if (!exit) return;
-    const { hart, result } = exit;
-    const { time } = this.#output;
-    const fn = probe.ref;
-    this.#output.emit({ type: 'call-end', time, hart, thread, function: fn, depth, begin, began, result, wasLost });
-  }
-
-  lost({ payload, depth, thread }: FunctionCall, hart: number): void {
-    const { probe, emitted, began, entryOnly } = payload;
-    const { time } = this.#output;
-    const lost = { time, hart, thread, function: probe.ref, depth, begin: emitted, began } as const;
-    this.#output.emit({ type: 'call-lost', ...lost, ...(entryOnly ? { entryOnly } : {}) });
   }
 }
 

@@ -8,7 +8,6 @@ import {
   type Call,
   type CallKind,
   type CallSite,
-  emittedAround,
   type HitMemory,
   type InstantKind,
   type InstantSite,
@@ -18,8 +17,9 @@ import {
   type OpenCall,
   type TracedCall,
 } from '../../../calls/index.js';
-import { type CallBegin, type GuestNanos, type LockUse, lockArguments, stackText } from '../../../trace/index.js';
+import { lockArguments, stackText } from '../../../trace/index.js';
 import { ValueTexts } from '../../value-texts.js';
+import { CallEvents, type EventfulCall } from '../call-events.js';
 import type { TracerContext } from '../kind.js';
 import { type InlinedLock, type LockPlace, lockIn } from './inlined.js';
 import { inlinedEdges } from './inlined-edges.js';
@@ -39,15 +39,10 @@ interface Taker {
 }
 
 /** A call that takes a lock, or tries to. */
-interface Taking extends TracedCall {
-  emitted?: CallBegin | undefined;
+interface Taking extends EventfulCall {
   readonly taker: Taker;
   readonly lock: KnownLock;
-  readonly use: LockUse;
   readonly result: ValueTexts | undefined;
-  readonly began: GuestNanos;
-  readonly hart: number;
-  exit: { readonly hart: number; readonly result: string } | undefined;
 }
 
 type TakingCall = OpenCall<TracedCall> & { readonly payload: Taking };
@@ -69,10 +64,9 @@ interface Wanted {
  * Makes a call of each use of a lock, from the entry of the function that takes it to its return, and an instant where
  * it is released.
  */
-export class LockTracer implements CallKind, InstantKind {
+export class LockTracer extends CallEvents implements CallKind, InstantKind {
   readonly #functions = new AddressMap<LockFunction>();
   readonly #results = new Map<LockFunction, ValueTexts>();
-  readonly #context: TracerContext;
   readonly #book: LockBook;
   readonly #edges: ReturnType<typeof inlinedEdges>;
   readonly #copies: readonly InlinedLock[];
@@ -93,12 +87,12 @@ export class LockTracer implements CallKind, InstantKind {
   };
 
   constructor({ functions, inlined, wants }: FoundLocks, context: TracerContext) {
+    super(context.output);
     for (const fn of functions) this.#functions.set(fn.probe.address, fn);
     this.#edges = inlinedEdges(inlined);
     this.#copies = inlined;
     for (const { role, begins } of inlined)
       if (role.does === 'release') for (const { address, lock } of begins) this.#releases.set(address, lock);
-    this.#context = context;
     this.#book = new LockBook(wants, context);
   }
 
@@ -153,21 +147,9 @@ export class LockTracer implements CallKind, InstantKind {
     const actor = returnAddress === undefined ? this.#book.actor(pc, false) : this.#book.actor(returnAddress, true);
     const { does, isShared } = taker.role;
     const use = { lock: this.#book.text(lock, space), isShared, isAttempt: does === 'try', by: stackText([actor]) };
-    const began = this.#context.output.at(time);
-    return { kind: this, taker, lock, use, result, began, hart, entryOnly, exit: undefined };
-  }
-
-  began(call: TakingCall): void {
-    const { payload, depth, thread } = call;
-    const { hart, lock, use } = payload;
-    const { output } = this.#context;
-    const begin = {
-      ...({ type: 'call-begin', time: output.time, hart, thread, function: lock.ref, depth } as const),
-      around: emittedAround(call),
-      arguments: lockArguments(use),
-    };
-    payload.emitted = begin;
-    output.emit(begin);
+    const began = this.output.at(time);
+    const values = lockArguments(use);
+    return { kind: this, ref: lock.ref, taker, lock, values, result, began, hart, entryOnly, exit: undefined };
   }
 
   exitReads(): readonly MemoryRequest[] {
@@ -178,21 +160,6 @@ export class LockTracer implements CallKind, InstantKind {
     const { result, taker } = payload;
     const text = result?.text(registers, memory);
     payload.exit = { hart, result: isTaken(text, taker) ? 'taken' : 'not taken' };
-  }
-
-  ended({ payload, depth, thread, wasLost }: TakingCall): void {
-    const { lock, began, emitted, exit } = payload;
-    if (!exit) return;
-    const { time } = this.#context.output;
-    const ended = { time, thread, function: lock.ref, depth, begin: emitted, began, wasLost, ...exit };
-    this.#context.output.emit({ type: 'call-end', ...ended });
-  }
-
-  lost({ payload, depth, thread }: TakingCall, hart: number): void {
-    const { lock, began, emitted: begin, entryOnly } = payload;
-    const { time } = this.#context.output;
-    const lost = { time, hart, thread, function: lock.ref, depth, begin, began } as const;
-    this.#context.output.emit({ type: 'call-lost', ...lost, ...(entryOnly ? { entryOnly } : {}) });
   }
 
   reads({ pc, registers }: Moment): readonly MemoryRequest[] | undefined {
@@ -213,8 +180,7 @@ export class LockTracer implements CallKind, InstantKind {
     const actor = isCopy ? this.#book.actor(pc, false) : this.#book.actor(returnAddress, true);
     const place = this.#book.releaseAt(lock, space, actor);
     return () => {
-      const { output } = this.#context;
-      output.emit({ type: 'place', time: output.time, hart, place });
+      this.output.emit({ type: 'place', time: this.output.time, hart, place });
     };
   }
 

@@ -1,30 +1,18 @@
 import { type CallSignature, type Interrupted, linuxError, type TrapKind } from '../../../arch/index.js';
 import type { Addr } from '../../../base/addr.js';
 import { madeOnce } from '../../../base/made-once.js';
-import {
-  type CallKind,
-  emittedAround,
-  type MemoryRequest,
-  type Moment,
-  type OpenCall,
-  type TracedCall,
-} from '../../../calls/index.js';
-import type { ArgumentValue, CallBegin, FunctionRef, GuestNanos } from '../../../trace/index.js';
+import type { CallKind, MemoryRequest, Moment, OpenCall, TracedCall } from '../../../calls/index.js';
+import type { ArgumentValue, FunctionRef } from '../../../trace/index.js';
+import { CallEvents, type EventfulCall } from '../call-events.js';
 import type { TracerContext } from '../kind.js';
 import { callResult } from './call-values.js';
 
 const none: readonly never[] = [];
 
-export interface OpenTrap extends TracedCall {
-  emitted?: CallBegin | undefined;
-  readonly ref: FunctionRef;
-  readonly began: GuestNanos;
-  readonly hart: number;
-  readonly values: readonly ArgumentValue[];
+export interface OpenTrap extends EventfulCall {
   /** Of a system call, where it is known what that is given. */
   readonly signature: CallSignature | undefined;
   readonly from: Interrupted;
-  exit: { readonly hart: number; readonly result: string | undefined } | undefined;
 }
 
 export type TrapCall = OpenCall<TracedCall> & { readonly payload: OpenTrap };
@@ -39,7 +27,7 @@ interface TrapBegin {
 }
 
 /** Makes events of traps that begin and end, whatever shows them. */
-export class TrapCalls implements CallKind {
+export class TrapCalls extends CallEvents implements CallKind {
   readonly #context: TracerContext;
   readonly #refs = new Map<string, FunctionRef>();
   /** The register with what a system call returns. */
@@ -48,6 +36,7 @@ export class TrapCalls implements CallKind {
   readonly #isLinux: boolean;
 
   constructor(context: TracerContext, result: string | undefined, isLinux: boolean) {
+    super(context.output);
     this.#context = context;
     this.#result = result;
     this.#isLinux = isLinux;
@@ -58,7 +47,7 @@ export class TrapCalls implements CallKind {
       const key = this.#context.nextKey();
       return { key, name, instance: name, address: at.pc, file: undefined, line: undefined, kind };
     });
-    const began = this.#context.output.at(at.time);
+    const began = this.output.at(at.time);
     const shown = this.#context.values === false ? none : values;
     const isInterrupt = kind === 'irq';
     return { kind: this, ref, began, hart: at.hart, values: shown, signature, from, exit: undefined, isInterrupt };
@@ -76,16 +65,6 @@ export class TrapCalls implements CallKind {
     return undefined;
   }
 
-  began(call: TrapCall): void {
-    const { payload, depth, thread } = call;
-    const { time } = this.#context.output;
-    const { hart, ref, values } = payload;
-    const around = emittedAround(call);
-    const begin = { type: 'call-begin', time, hart, thread, function: ref, depth, around, arguments: values } as const;
-    payload.emitted = begin;
-    this.#context.output.emit(begin);
-  }
-
   exitReads(): readonly MemoryRequest[] {
     return none;
   }
@@ -100,20 +79,6 @@ export class TrapCalls implements CallKind {
     const isCall = values && payload.ref.kind === 'syscall' && this.#result !== undefined;
     const result = isCall ? registers.register(this.#result ?? '') : undefined;
     payload.exit = { hart, result: result === undefined ? undefined : this.#resultText(payload, result) };
-  }
-
-  ended({ payload, depth, thread, wasLost }: TrapCall): void {
-    const { ref, began, emitted, exit } = payload;
-    if (!exit) return;
-    const { time } = this.#context.output;
-    const ended = { time, thread, function: ref, depth, begin: emitted, began, wasLost, ...exit };
-    this.#context.output.emit({ type: 'call-end', ...ended });
-  }
-
-  lost({ payload, depth, thread }: TrapCall, hart: number): void {
-    const { ref, began, emitted } = payload;
-    const { time } = this.#context.output;
-    this.#context.output.emit({ type: 'call-lost', time, hart, thread, function: ref, depth, begin: emitted, began });
   }
 
   #resultText({ signature }: OpenTrap, result: bigint): string {
