@@ -1,5 +1,6 @@
 import type { Condition, Counted, FrameNote, InnerTrampoline } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
+import type { FunctionProbe } from './describer.js';
 
 /** Bytes at a pointer. */
 export interface PlannedLoad {
@@ -164,7 +165,13 @@ export const leavesValuesOut = '(--no-args leaves values out)';
 export const stackIsRead = 'the stack is read at each hit (--bt)';
 
 /** The plan of a probe at a function's entry that reads nothing: its hits show that it was called, and when. */
-export function entryPlan({ address, codeSize, name }: Pick<ReadPlan, 'address' | 'codeSize' | 'name'>): ReadPlan {
+export function entryPlan({
+  address,
+  codeSize,
+  name,
+  scratchIsFree = true,
+  needsStop,
+}: Pick<ReadPlan, 'address' | 'codeSize' | 'name'> & Partial<Pick<ReadPlan, 'scratchIsFree' | 'needsStop'>>): ReadPlan {
   return {
     address,
     codeSize,
@@ -174,13 +181,32 @@ export function entryPlan({ address, codeSize, name }: Pick<ReadPlan, 'address' 
     exit: { keep: [], registers: [], reads: [] },
     outer: undefined,
     readsOuter: false,
-    scratchIsFree: true,
-    needsStop: undefined,
+    scratchIsFree,
+    needsStop,
     returnStays: undefined,
     when: [],
     seesReturn: false,
     counts: [],
   };
+}
+
+/** The same of a function that was described. `foreign`: the values lie in what is read at stops; `why`: a condition. */
+export function functionPlan(probe: FunctionProbe, foreign: string | undefined, why?: string): ReadPlan {
+  const { address, size, ref, scratchIsFree, unread } = probe;
+  const noSize = size === 0 ? 'the size of its code is not known' : undefined;
+  const needsStop = unread ?? foreign ?? noSize ?? why;
+  return entryPlan({ address, codeSize: size, name: ref.name, scratchIsFree, needsStop });
+}
+
+/** Why a register is none that a trampoline reads. */
+export function foreignIn(registers: readonly string[], general: ReadonlySet<string>): string | undefined {
+  const foreign = registers.find((name) => !general.has(name));
+  return foreign && `what is asked for lies in ${foreign}`;
+}
+
+/** Why a function's return address stays as it is. */
+export function stackNote({ stackArguments }: Pick<FunctionProbe, 'stackArguments'>): string | undefined {
+  return stackArguments ? 'it may have arguments on the stack' : undefined;
 }
 
 /** One plan per place: a function that is probed twice, as a poll and as a function, is read once. */

@@ -41,6 +41,8 @@ export interface NameRules {
   readonly isGrouped?: boolean;
   /** A `!` behind the glob insists. */
   readonly mayInsist?: boolean;
+  /** It has no conditions, because these have none: `locks`. */
+  readonly unconditional?: string;
 }
 
 /**
@@ -84,6 +86,11 @@ export function parseNames(
   const matches = compileGlob(glob);
   const spec = { kind, text, glob, program, excludes, insists, argument, groupedBy, prefix, matches };
   if (condition === undefined) return { ...spec, when: [] };
+  if (rules.unconditional !== undefined) {
+    throw new RsptraceError('PROBE_SYNTAX', `'${text}' has a condition, which ${rules.unconditional} cannot have`, {
+      hint: `'${kind}:${glob}' takes all of them`,
+    });
+  }
   if (excludes) {
     const taken = `${hasArgument ? `${kind}(len)` : kind}:${glob} if ${condition}`;
     throw new RsptraceError('PROBE_SYNTAX', `'${text}' has a condition and leaves out what matches`, {

@@ -5,7 +5,7 @@ import { loopsToStart } from '../../code-facts.js';
 import type { FunctionArgument, FunctionProbe } from '../../describer.js';
 import { planConditions } from '../../expressions/comparison.js';
 import { inlinedToo } from '../../inlined-functions.js';
-import { entryPlan, leavesValuesOut, type PlannedReads, type ReadPlan } from '../../read-plan.js';
+import { functionPlan, leavesValuesOut, type PlannedReads, type ReadPlan, stackNote } from '../../read-plan.js';
 import { type FunctionProbes, resolveFunctions } from '../../resolve-functions.js';
 import { ValueReads } from '../../value-reads.js';
 import type { Found, Outcome, PlanWishes, ProbeKind } from '../kind.js';
@@ -103,17 +103,14 @@ function planFunction(
   { foreign, why, ...reads }: FunctionReads,
   { returns = false }: Pick<PlanWishes, 'returns'>,
 ): ReadPlan {
-  const { address, size, ref, scratchIsFree, stackArguments, insisted, unread } = probe;
-  const noSize = size === 0 ? 'the size of its code is not known' : undefined;
+  const { insisted } = probe;
   // Not from a spread on: V8 would give each of a kernel's 46,000 plans a hidden class of its own, of 350 bytes.
   return {
     entryIsEnough: !returns,
-    ...entryPlan({ address, codeSize: size, name: ref.name }),
+    ...functionPlan(probe, foreign, why),
     ...reads,
-    scratchIsFree,
     ...(insisted === undefined ? {} : { partly: entriesOnly(insisted), insisted }),
-    needsStop: unread ?? foreign ?? noSize ?? why,
-    returnStays: stackArguments ? 'it may have arguments on the stack' : undefined,
+    returnStays: stackNote(probe),
     seesReturn: insisted === undefined,
   };
 }

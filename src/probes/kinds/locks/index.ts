@@ -1,14 +1,13 @@
-import { RsptraceError } from '../../../base/errors.js';
 import { type LockFacts, LockSummary, lockJson, lockTable } from '../../../trace/index.js';
-import { entryPlan, type ReadPlan } from '../../read-plan.js';
-import type { Outcome, ProbeKind, ProbeText } from '../kind.js';
+import { foreignIn, functionPlan, type ReadPlan, stackNote } from '../../read-plan.js';
+import type { Outcome, ProbeKind } from '../kind.js';
 import { type NameRules, type ProbeSpec, parseNames, verifyIncludes } from '../names.js';
 import { planCopy } from './inlined-edges.js';
 import { lockRole } from './names.js';
 import { type FoundLocks, type LockFunction, resolveLocks } from './resolve.js';
 import { LockTracer } from './tracer.js';
 
-const rules: NameRules = { name: 'lock', everything: 'every lock' };
+const rules: NameRules = { name: 'lock', everything: 'every lock', unconditional: 'locks' };
 const WORD = 8;
 
 /** Spin locks and mutexes: who takes them, who waits for whom, in which order. */
@@ -16,7 +15,7 @@ export const lock: ProbeKind<ProbeSpec, FoundLocks> = {
   name: rules.name,
   help: "'lock:GLOB' spin locks and mutexes, by their statics, types or addresses",
   purpose: 'for a lock',
-  parse,
+  parse: (text) => parseNames(rules, text),
   check: (specs) => verifyIncludes(specs, rules.name),
   resolve: resolveLocks,
   plans: ({ functions, inlined }, { general }) => [
@@ -79,36 +78,17 @@ function unseenText(rows: readonly UnseenRow[]): string {
 
 /** What the hits of a lock's function read: the lock's address, and whether it was taken. */
 function planLock({ probe, role, register, through, taken }: LockFunction, general: ReadonlySet<string>): ReadPlan {
-  const { address, size, ref, scratchIsFree, stackArguments, unread } = probe;
   const isRelease = role.does === 'release';
   const returned = taken?.parts.flatMap((part) => part.register ?? []) ?? [];
-  const foreign = [register, ...returned].find((name) => !general.has(name));
   return {
-    ...entryPlan({ address, codeSize: size, name: ref.name }),
+    ...functionPlan(probe, foreignIn([register, ...returned], general)),
     entryRegisters: [register],
     entryReads:
       through === undefined
         ? []
         : [{ pointer: register, align: WORD, size: through + WORD, loads: [{ offset: through, size: WORD }] }],
     exit: { keep: [], registers: [...new Set(returned)], reads: [] },
-    scratchIsFree,
-    needsStop:
-      unread ??
-      (foreign !== undefined
-        ? `what is asked for lies in ${foreign}`
-        : size === 0
-          ? 'the size of its code is not known'
-          : undefined),
-    returnStays: stackArguments && !isRelease ? 'it may have arguments on the stack' : undefined,
+    returnStays: isRelease ? undefined : stackNote(probe),
     seesReturn: !isRelease,
   };
-}
-
-/** @throws RsptraceError `PROBE_SYNTAX` */
-function parse(text: ProbeText): ProbeSpec {
-  const spec = parseNames(rules, text);
-  if (spec.when.length === 0) return spec;
-  throw new RsptraceError('PROBE_SYNTAX', `'${text.text}' has a condition, which locks cannot have`, {
-    hint: `'lock:${spec.glob}' takes all of their uses`,
-  });
 }

@@ -1,4 +1,3 @@
-import { RsptraceError } from '../../../base/errors.js';
 import { textLines } from '../../../text/index.js';
 import { ThreadSummary, threadTable } from '../../../trace/index.js';
 import { compileGlob } from '../../glob.js';
@@ -25,17 +24,12 @@ export const switches: ProbeKind<ProbeSpec, FoundSwitches> = {
 
 /** @throws RsptraceError `PROBE_SYNTAX` */
 function parse(text: ProbeText): ProbeSpec {
-  const spec = parseNames(
-    { name, everything: 'every context switch' },
-    text.rest === '' ? { ...text, rest: '**' } : text,
-  );
+  const rules = { name, everything: 'every context switch', unconditional: 'context switches' };
+  const spec = parseNames(rules, text.rest === '' ? { ...text, rest: '**' } : text);
   // A thread's name may have a slash: `kworker/0:1`.
   const { program } = spec;
   const glob = program === undefined ? spec.glob : `${program}/${spec.glob}`;
-  if (spec.when.length === 0) return { ...spec, program: undefined, glob, matches: compileGlob(glob) };
-  throw new RsptraceError('PROBE_SYNTAX', `'${text.text}' has a condition, which context switches cannot have`, {
-    hint: `'${name}:${spec.glob}' takes all of them`,
-  });
+  return { ...spec, program: undefined, glob, matches: compileGlob(glob) };
 }
 
 function planOf({ address, size, name: fn, from, to }: SwitchFunction, names: FoundSwitches['names']) {

@@ -9,7 +9,7 @@ import {
 } from '../../../trace/index.js';
 import { planConditions } from '../../expressions/comparison.js';
 import { registersOf } from '../../expressions/plan.js';
-import { entryPlan, type PlannedCount, type ReadPlan } from '../../read-plan.js';
+import { foreignIn, functionPlan, type PlannedCount, type ReadPlan, stackNote } from '../../read-plan.js';
 import type { ProbeKind } from '../kind.js';
 import {
   argumentOfHist,
@@ -96,29 +96,19 @@ function tallyKind({ argument, adds, json, tables, ...about }: Tallied): TallyKi
 /** What counting a function's calls reads: the registers of its conditions, and of what it counts by. */
 function planTally(tally: TallyProbe, general: ReadonlySet<string>): ReadPlan {
   const { function: probe, by } = tally;
-  const { address, size, ref, scratchIsFree } = probe;
   const { registers, reads, why, when, isDecided } = planConditions(
     probe.when,
     by?.kind === 'entry' ? [by.number.spot] : [],
   );
   const returned = by?.kind === 'result' ? registersOf([by.number.spot]) : [];
-  const foreign = [...registers, ...returned].find((name) => !general.has(name));
   const seesReturn = by !== undefined && by.kind !== 'entry';
   const count = isDecided ? countOf(tally, when) : undefined;
   return {
-    ...entryPlan({ address, codeSize: size, name: ref.name }),
+    ...functionPlan(probe, foreignIn([...registers, ...returned], general), why),
     entryRegisters: registers,
     entryReads: reads,
     exit: { keep: [], registers: returned, reads: [] },
-    scratchIsFree,
-    needsStop:
-      probe.unread ??
-      (foreign !== undefined
-        ? `what is asked for lies in ${foreign}`
-        : size === 0
-          ? 'the size of its code is not known'
-          : why),
-    returnStays: seesReturn && probe.stackArguments ? 'it may have arguments on the stack' : undefined,
+    returnStays: seesReturn ? stackNote(probe) : undefined,
     when,
     seesReturn,
     counts: count ? [count] : [],

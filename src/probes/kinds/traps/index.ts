@@ -1,5 +1,4 @@
 import type { Architecture, TrapKind } from '../../../arch/index.js';
-import { RsptraceError } from '../../../base/errors.js';
 import { plural } from '../../../text/index.js';
 import { FunctionSummary, functionJson, functionTable } from '../../../trace/index.js';
 import { entryPlan, trapIsRead } from '../../read-plan.js';
@@ -100,12 +99,7 @@ export const trapKinds = [
 
 /** @throws RsptraceError `PROBE_SYNTAX` */
 function parse(text: ProbeText, prefix: string, { everything, of }: TrapWords): TrapSpec {
-  const spec = parseNames({ name: prefix, everything }, text);
-  if (spec.when.length > 0) {
-    throw new RsptraceError('PROBE_SYNTAX', `'${text.text}' has a condition, which traps cannot have`, {
-      hint: `'${prefix}:${spec.glob}' takes all of them`,
-    });
-  }
+  const spec = parseNames({ name: prefix, everything, unconditional: 'traps' }, text);
   return {
     ...{ ...spec, kind: name, of },
     matches: (path) => (of === undefined || path.startsWith(`${of}::`)) && spec.matches(path),
