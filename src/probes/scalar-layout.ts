@@ -1,4 +1,4 @@
-import type { FieldShape, Shape } from '../values/index.js';
+import type { FieldShape, Shape, StructShape } from '../values/index.js';
 
 /** A part of a value that is passed in a register of its own. */
 export interface Scalar {
@@ -114,7 +114,7 @@ export function isSurelyBlock(shape: Shape, depth = 0): boolean {
 }
 
 /** Passed as what it may hold (`#[repr(transparent)]`). */
-function isMaybeUninit({ short }: Shape & { kind: 'union' }): boolean {
+function isMaybeUninit({ short }: Pick<StructShape, 'short'>): boolean {
   return /^MaybeUninit<|^MaybeUninit$/.test(short);
 }
 

@@ -2,7 +2,7 @@ export { type DescribedMember, type DescribedType, describeType } from './descri
 export { type MemberExpr, parseMemberExpr } from './member-expr.js';
 export { type EvaluationScope, type ExpressionScope, evaluate, evaluateMemberExpr } from './member-expr-eval.js';
 export type { Need, Operand } from './member-expr-reads.js';
-export { fieldsOf, pick } from './member-expr-shapes.js';
+export { fieldsOf, pick, typeError } from './member-expr-shapes.js';
 export { type MemoryNeed, type Missing, ObjectPlace, type PlacePart, Unread, wordBytes } from './object-place.js';
 export { type PlainEnum, type PlainValue, plainValue, Unavailable } from './plain.js';
 export { brief, formatValue, valueJson } from './print.js';
@@ -18,7 +18,6 @@ export type {
   SharedView,
   SliceShape,
   StructShape,
-  UnionShape,
   VariantShape,
   View,
 } from './shape.js';

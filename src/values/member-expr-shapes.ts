@@ -71,12 +71,17 @@ export function memberNames(shape: Shape): string[] {
   return [...fields.map(({ name }) => fieldName(name)), ...variants.map(({ name }) => name)];
 }
 
-/** `wanted`: the member that there is not. */
-export function typeError(what: string, members: readonly string[] = [], wanted?: string): RsptraceError {
+/** `wanted`: the one of these members, or what `of` calls them, that there is not. */
+export function typeError(
+  what: string,
+  members: readonly string[] = [],
+  wanted?: string,
+  of = 'members',
+): RsptraceError {
   const [near] = wanted === undefined ? [] : nearestWords(wanted, members);
   const meant = near === undefined ? '' : `did you mean ${near}? `;
   const known = [...new Set(members)].slice(0, 20).join(', ');
-  return new RsptraceError('EXPRESSION_TYPE', what, known === '' ? {} : { hint: `${meant}its members: ${known}` });
+  return new RsptraceError('EXPRESSION_TYPE', what, known === '' ? {} : { hint: `${meant}its ${of}: ${known}` });
 }
 
 export function severalNames(name: string, all: readonly string[], hint: string): RsptraceError {

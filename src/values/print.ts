@@ -1,5 +1,5 @@
 import { type Addr, hex } from '../base/addr.js';
-import type { FieldValue, PointerStyle, PointerValue, StructValue, Value } from './value.js';
+import type { FieldValue, PointerStyle, PointerValue, SequenceValue, StructValue, Value } from './value.js';
 
 /**
  * A value as Rust's Debug would write it on one line, with a debugger's additions: addresses, counts, and notes on
@@ -20,15 +20,17 @@ export function formatValue(value: Value): string {
     case 'struct':
       return formatStruct(value);
     case 'sequence':
-      return sequenceText(value.name, value.elements.map(formatValue), value.length);
+      // Arrays and slices have no name.
+      return `${value.name === '' ? '' : `${value.name}(len=${value.length})`}[${list(value)}]`;
     case 'text':
-      return textText(value.text, value.cut);
+      return `"${escaped(value.text, '"')}"${value.cut ? '...' : ''}`;
     case 'pointer':
       if (value.target !== undefined) return referenceText(value.style, formatValue(value.target), value.dyn?.trait);
       return pointerText(value.address, value.dyn, value.symbol);
     case 'wrapper': {
       const facts = value.facts.map((f) => `${f.name}=${f.value}`).join(', ');
-      return wrapperText(value.name, facts, value.value && formatValue(value.value));
+      if (value.value === undefined) return `${value.name}(${facts})`;
+      return `${value.name}${facts === '' ? '' : `(${facts})`}(${formatValue(value.value)})`;
     }
     case 'bytes':
       return `<${value.type}: ${Buffer.from(value.bytes).toString('hex')}>`;
@@ -37,56 +39,28 @@ export function formatValue(value: Value): string {
     case 'optimized-out':
       return '<optimized out>';
     case 'invalid':
-      return invalidText(value.type, value.reason);
+      return `<invalid ${value.type}: ${value.reason}>`;
     case 'cut':
       return value.reason === 'cycle' ? '<itself>' : '..';
   }
 }
 
-/** A struct, a tuple or a union. `content`: its `count` members, of a tuple their texts, else with names in front. */
-function structText(name: string, form: StructValue['form'], content: string, count: number): string {
-  // A tuple of one has a comma behind it.
-  if (form === 'tuple') return `${name}(${content}${name === '' && count === 1 ? ',' : ''})`;
-  if (count === 0) return name === '' ? '()' : name;
-  return `${name}${name === '' ? '' : ' '}{ ${content} }`;
-}
-
+/** A struct, a tuple or a union. */
 function formatStruct({ name, form, fields }: StructValue): string {
-  const members = fields.map(form === 'tuple' ? memberText : fieldText);
-  return structText(name, form, members.join(form === 'union' ? ' | ' : ', '), fields.length);
-}
-
-function memberText({ value }: FieldValue): string {
-  return formatValue(value);
+  // A tuple of one has a comma behind it.
+  if (form === 'tuple')
+    return `${name}(${fields.map(({ value }) => formatValue(value)).join(', ')}${name === '' && fields.length === 1 ? ',' : ''})`;
+  if (fields.length === 0) return name === '' ? '()' : name;
+  return `${name}${name === '' ? '' : ' '}{ ${fields.map(fieldText).join(form === 'union' ? ' | ' : ', ')} }`;
 }
 
 function fieldText({ name, value }: FieldValue): string {
   return name === '' ? formatValue(value) : `${name}: ${formatValue(value)}`;
 }
 
-/** `name` is empty for arrays and slices. The texts may be fewer than `length`. */
-function sequenceText(name: string, texts: readonly string[], length: number): string {
-  return `${name === '' ? '' : `${name}(len=${length})`}[${list(texts, length)}]`;
-}
-
-/** `cut`: there is more of it. */
-function textText(text: string, cut: boolean): string {
-  return `"${escaped(text, '"')}"${cut ? '...' : ''}`;
-}
-
-/** `inner`: what is wrapped, if it is known. */
-function wrapperText(name: string, facts: string, inner: string | undefined): string {
-  if (inner === undefined) return `${name}(${facts})`;
-  return `${name}${facts === '' ? '' : `(${facts})`}(${inner})`;
-}
-
-/** Bytes that are no value of the type. */
-function invalidText(type: string, reason: string): string {
-  return `<invalid ${type}: ${reason}>`;
-}
-
 /** Runs of equal elements are written once, as an array expression: `0; 64`. */
-function list(texts: readonly string[], length: number): string {
+function list({ elements, length }: SequenceValue): string {
+  const texts = elements.map(formatValue);
   const parts: string[] = [];
   let run = 0;
   for (let i = 0; i <= texts.length; i++) {

@@ -25,7 +25,6 @@ export type ShapeKind =
   | SliceShape
   | DynShape
   | StructShape
-  | UnionShape
   | EnumShape
   | { readonly kind: 'array'; readonly element: () => Shape; readonly count: number | undefined }
   | { readonly kind: 'opaque' };
@@ -60,17 +59,10 @@ export interface DynShape {
 }
 
 export interface StructShape {
-  readonly kind: 'struct';
+  readonly kind: 'struct' | 'union';
   readonly short: string;
   readonly fields: readonly FieldShape[];
   /** How a library type is read, if it has the expected fields. */
-  readonly view: () => View | undefined;
-}
-
-export interface UnionShape {
-  readonly kind: 'union';
-  readonly short: string;
-  readonly fields: readonly FieldShape[];
   readonly view: () => View | undefined;
 }
 

@@ -1,8 +1,7 @@
 import type { Condition } from '../../arch/index.js';
-import { RsptraceError } from '../../base/errors.js';
-import { nearestWords } from '../../base/search.js';
+import type { RsptraceError } from '../../base/errors.js';
 import { selectVariant } from '../../dwarf/index.js';
-import type { Shape } from '../../values/index.js';
+import { type Shape, typeError } from '../../values/index.js';
 import { compares, type Literal } from './condition.js';
 
 type Op = Condition['op'];
@@ -46,11 +45,16 @@ export function scalarOf(shape: Shape): Scalar | undefined {
  * @throws RsptraceError `EXPRESSION_TYPE` where the two cannot be compared
  */
 export function meaningOf(literal: Literal, op: Op, shape: Shape, text: string): Meaning {
-  if (scalarOf(shape) === undefined) throw wrongType(`${text} is a ${shape.name}: no integer, bool, char or enum`);
+  if (scalarOf(shape) === undefined) throw typeError(`${text} is a ${shape.name}: no integer, bool, char or enum`);
   if (literal.kind === 'number') {
     const { value } = literal;
     if (shape.kind === 'enum')
-      throw wrongType(`${text} is a ${shape.name}: it is compared with one of its variants`, variantsOf(shape));
+      throw typeError(
+        `${text} is a ${shape.name}: it is compared with one of its variants`,
+        variantsOf(shape),
+        undefined,
+        'variants',
+      );
     return { accepts: (found) => compares(op, found, value), target: { op, value } };
   }
   const { name } = literal;
@@ -60,7 +64,7 @@ export function meaningOf(literal: Literal, op: Op, shape: Shape, text: string):
     if (value === undefined) throw noVariant(text, shape, name, [...shape.names.values()]);
     return { accepts: (found) => (found === value) === isIn, target: { op, value } };
   }
-  if (shape.kind !== 'enum') throw wrongType(`${text} is a ${shape.name}, which has no variant ${name}`);
+  if (shape.kind !== 'enum') throw typeError(`${text} is a ${shape.name}, which has no variant ${name}`);
   const { variants } = shape;
   const variant = variants.find((each) => each.name === name);
   if (variant === undefined) throw noVariant(text, shape, name, variantsOf(shape));
@@ -86,12 +90,5 @@ function variantsOf({ variants }: Enum): string[] {
 }
 
 function noVariant(text: string, shape: Shape, name: string, names: readonly string[]): RsptraceError {
-  return wrongType(`${text}, a ${shape.name}, has no variant ${name}`, names, name);
-}
-
-function wrongType(message: string, variants: readonly string[] = [], wanted?: string): RsptraceError {
-  const [near] = wanted === undefined ? [] : nearestWords(wanted, variants);
-  const meant = near === undefined ? '' : `did you mean ${near}? `;
-  const known = variants.slice(0, 20).join(', ');
-  return new RsptraceError('EXPRESSION_TYPE', message, known === '' ? {} : { hint: `${meant}its variants: ${known}` });
+  return typeError(`${text}, a ${shape.name}, has no variant ${name}`, names, name, 'variants');
 }
