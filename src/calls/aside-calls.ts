@@ -1,3 +1,5 @@
+import { firstWhere } from '../base/search.js';
+
 /** An open call that may be over: something else was at its supposed place on the stack. */
 interface AsideCall {
   readonly returnAddress: bigint;
@@ -57,13 +59,8 @@ export class AsideCalls<C extends AsideCall> {
   }
 
   #firstFrom(stackPointer: number): number {
-    let [low, high] = [0, this.#calls.length];
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if ((this.#calls[middle] as C).stackPointer < stackPointer) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    const calls = this.#calls;
+    return firstWhere(calls.length, (index) => (calls[index] as C).stackPointer >= stackPointer);
   }
 }
 

@@ -83,7 +83,7 @@ export class CallTracer implements Tracer {
     }: CallTracerOptions = {},
   ) {
     this.#stacks = new CallStacks(stackBytes, spaces, switchesStacks);
-    this.#places = new TracedPlaces(kinds, instants, crossings, catches);
+    this.#places = new TracedPlaces({ kinds, instants, crossings, catches });
     this.#reads = new MomentReads(arch, this.#stacks, this.#places);
     this.#output = output;
     this.#kinds = [...kinds, ...instants, ...crossings];

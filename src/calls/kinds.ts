@@ -9,10 +9,7 @@ import type { HitMemory } from './reading.js';
 export type Call = OpenCall<TracedCall>;
 
 /** One place in a hart's execution: a stop there, or a trampoline's record. */
-export type Moment = Omit<Hit, 'stackPointer'> & {
-  /** The address space: 0, or nothing, if there is one only. Calls of two spaces are not related. */
-  readonly space?: number | undefined;
-};
+export type Moment = Omit<Hit, 'stackPointer'>;
 
 /** The place of a call that would begin here. */
 export interface CallSite {
@@ -224,39 +221,36 @@ export interface Here {
   readonly catches: boolean;
 }
 
+interface AllKinds {
+  readonly kinds: readonly CallKind[];
+  readonly instants: readonly InstantKind[];
+  readonly crossings: readonly CrossingKind[];
+  /** Functions that are called when a panic was caught. */
+  readonly catches: readonly Addr[];
+}
+
 /** The places of all kinds, by address: most hits are at a few of them. */
 export class TracedPlaces {
-  readonly #kinds: readonly CallKind[];
-  readonly #instants: readonly InstantKind[];
-  readonly #crossings: readonly CrossingKind[];
-  readonly #catches: readonly Addr[];
+  readonly #all: AllKinds;
   readonly #here = new AddressMap<Here>();
 
-  /** `catches`: functions that are called when a panic was caught. */
-  constructor(
-    kinds: readonly CallKind[],
-    instants: readonly InstantKind[],
-    crossings: readonly CrossingKind[],
-    catches: readonly Addr[],
-  ) {
-    this.#kinds = kinds;
-    this.#instants = instants;
-    this.#crossings = crossings;
-    this.#catches = catches;
+  constructor(all: AllKinds) {
+    this.#all = all;
   }
 
   at(pc: Addr): Here {
     let here = this.#here.get(pc);
     if (!here) {
+      const { kinds, instants, crossings, catches } = this.#all;
       here = {
-        kinds: this.#kinds.filter((kind) => kind.isAt?.(pc) ?? true),
-        blocks: this.#kinds.flatMap(({ blocks: kind }) => {
+        kinds: kinds.filter((kind) => kind.isAt?.(pc) ?? true),
+        blocks: kinds.flatMap(({ blocks: kind }) => {
           const here = kind?.at(pc);
           return kind && here ? [{ kind, here }] : [];
         }),
-        instants: this.#instants.filter((kind) => kind.isAt?.(pc) ?? true),
-        crossings: this.#crossings.filter((kind) => kind.isAt(pc)),
-        catches: this.#catches.includes(pc),
+        instants: instants.filter((kind) => kind.isAt?.(pc) ?? true),
+        crossings: crossings.filter((kind) => kind.isAt(pc)),
+        catches: catches.includes(pc),
       };
       this.#here.set(pc, here);
     }

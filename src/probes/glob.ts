@@ -26,15 +26,15 @@ export function compileGlob(glob: string): (path: string) => boolean {
 }
 
 /**
- * The `count` names nearest to the given one, by edit distance of their last segments, for "did you mean"; the nearest
- * modules for all of one, `a::b::*`.
+ * The names nearest to the given one, by edit distance of their last segments, for "did you mean"; the nearest modules
+ * for all of one, `a::b::*`.
  */
-export function nearest(wanted: string, names: Iterable<string>, count = 3): string[] {
+export function nearest(wanted: string, names: Iterable<string>): string[] {
   const [, module] = /^([^*]+)::\*+$/.exec(wanted) ?? [];
   if (module !== undefined) {
     const length = module.split('::').length;
     const modules = [...names].map((name) => name.split('::').slice(0, -1).slice(-length).join('::'));
-    return nearestWords(module, modules, count).map((one) => `${one}::*`);
+    return nearestWords(module, modules).map((one) => `${one}::*`);
   }
   const tail = lastSegment(wanted.replaceAll('*', ''));
   const most = Math.max(3, tail.length / 2);
@@ -48,7 +48,7 @@ export function nearest(wanted: string, names: Iterable<string>, count = 3): str
     if (distance <= most) scored.push({ name, distance });
   }
   scored.sort((a, b) => a.distance - b.distance || (a.name < b.name ? -1 : 1));
-  return scored.slice(0, count).map(({ name }) => name);
+  return scored.slice(0, 3).map(({ name }) => name);
 }
 
 /** That globs match nothing: with the names nearest to them, else with `otherwise`. */

@@ -78,13 +78,11 @@ export function readPollFunction(debug: DebugInfo, fn: Die): PollFunction | unde
   const location = parameter && locationAt(parameter, DW_AT.location, body.low);
   const register = location && plainRegister(location);
   const result = pollTypeOf(fn);
-  const { file, line } = debug.declarationOf(fn);
   return {
     address: debug.elf.codes.fromCode(body.low),
     end: debug.elf.codes.fromCode(body.high),
     symbol: linkageNameOf(fn),
-    declFile: file,
-    declLine: line,
+    declFile: debug.declarationOf(fn).file,
     self: register === undefined ? undefined : { register },
     resultSize: sizeOf(result) ?? 0,
     resultType: result,

@@ -169,7 +169,6 @@ export interface PollFunction {
   /** The mangled name. */
   readonly symbol: string | undefined;
   readonly declFile: string | undefined;
-  readonly declLine: number | undefined;
   /** The DWARF register that holds `self` at the first instruction; undefined if only the calling convention says. */
   readonly self: { readonly register: number } | undefined;
   /** Bytes of `Poll<T>`. */

@@ -1,14 +1,13 @@
 import { type Addr, addOffset, addr, pointsTo } from '../../base/addr.js';
 import { addTo } from '../../base/made-once.js';
 import type { MemoryReader } from '../../base/memory-reader.js';
+import { firstWhere } from '../../base/search.js';
 import { lastNotAbove } from '../../elf/index.js';
 import type { Region } from './memory-image.js';
 import { merged, within, without } from './regions.js';
 
 /** Memory as it was at one moment: it can be searched, and read when the target runs again. */
 export interface Snapshot extends MemoryReader {
-  /** What was copied, in order, without overlaps. */
-  readonly regions: readonly Region[];
   /** Bytes that were copied. */
   readonly searched: number;
   /** Bytes that were asked for and could not be read, or were more than fit. */
@@ -160,10 +159,6 @@ class CopiedMemory implements Snapshot {
     this.unread = unread;
   }
 
-  get regions(): readonly Region[] {
-    return this.#pieces.map(({ start, bytes }) => ({ start, length: bytes.length }));
-  }
-
   async read(address: Addr, length: number): Promise<Uint8Array | undefined> {
     const from = pointsTo(address, this.pointerBits);
     // A size may be that of a damaged file.
@@ -222,13 +217,8 @@ class CopiedMemory implements Snapshot {
   }
 
   #pieceAt(address: Addr): Piece | undefined {
-    let [low, high] = [0, this.#pieces.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((this.#pieces[middle] as Piece).start <= address) low = middle + 1;
-      else high = middle;
-    }
-    const piece = this.#pieces[low - 1];
+    const pieces = this.#pieces;
+    const piece = pieces[firstWhere(pieces.length, (index) => (pieces[index] as Piece).start > address) - 1];
     return piece && address < piece.start + BigInt(piece.bytes.length) ? piece : undefined;
   }
 }

@@ -101,11 +101,8 @@ t.test('heaps are followed from word to word, and no further', async (t) => {
       { start: addr(0xdead_0000n), length: 0x10000 },
     ],
   });
-  t.strictSame(
-    copy.regions.map(({ start }) => start),
-    [0x1000n, 0x9001_0000n, 0x9005_0000n],
-    'what the own words lead to, and from there',
-  );
+  t.equal(copy.searched, 64 + 2 * 0x1_0000, 'what the own words lead to, and from there');
+  for (const at of [0x1000n, 0x9001_0000n, 0x9005_0000n]) t.ok(await copy.read(addr(at), 8));
   t.equal(copy.unread, 0, 'a word that only looks like an address is no loss');
 });
 
@@ -128,13 +125,11 @@ t.test('where the top byte of pointers may be a tag, it leads nowhere else', asy
   );
   const heaps = [{ start: addr(0x9000_0000n), length: 0x100000 }];
   const copy = await takeSnapshot(memory, [{ start: addr(0x1000n), length: 64 }], { heaps, pointerBits: 56 });
-  t.strictSame(
-    copy.regions.map(({ start }) => start),
-    [0x1000n, 0x9001_0000n, 0x9005_0000n],
-  );
+  t.equal(copy.searched, 64 + 2 * 0x1_0000);
+  t.ok(await copy.read(addr(0x9005_0000n), 8));
   t.strictSame(await copy.read(addr(0x7700_0000_9001_0008n), 8), words(8, { 0: 0x5a00_0000_9005_0010n }));
   const [range] = [...copy.pointersInto([{ start: addr(0x9005_0000n), end: addr(0x9005_1000n) }]).values()];
   t.strictSame(range, [0x9001_0008n]);
   const plain = await takeSnapshot(memory, [{ start: addr(0x1000n), length: 64 }], { heaps });
-  t.equal(plain.regions.length, 1, 'elsewhere all bits count');
+  t.equal(plain.searched, 64, 'elsewhere all bits count');
 });
