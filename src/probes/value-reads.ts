@@ -23,20 +23,14 @@ export function leadsToMemory(shape: Shape, depth = 0): boolean {
     case 'slice':
     case 'dyn':
       return isReference(shape.style);
-    case 'array':
-      return leadsToMemory(shape.element(), depth + 1);
+    case 'union':
+      return false;
     case 'struct': {
       const view = shape.view();
       if (view !== undefined && view.kind !== 'through' && view.kind !== 'guarded') return true;
-      return shape.fields.some((field) => leadsToMemory(field.type(), depth + 1));
     }
-    case 'enum':
-      return [...shape.fields, ...shape.variants.flatMap((each) => each.fields())].some((field) =>
-        leadsToMemory(field.type(), depth + 1),
-      );
-    default:
-      return false;
   }
+  return partsOf(shape).some((part) => leadsToMemory(part, depth + 1));
 }
 
 /**
@@ -217,33 +211,18 @@ function isReference(style: string): boolean {
 
 type Align = 1 | 2 | 4 | 8 | undefined;
 
-interface Alignment {
-  readonly align: Align;
-  /** Levels of types in it; infinite where not all of them were gone over. */
-  readonly levels: number;
-}
-
-const known = new WeakMap<Shape, Alignment>();
+const known = new WeakMap<Shape, Align>();
 
 /** What a pointer to such an object is a multiple of, up to a word; undefined if that is not known. */
-function alignmentOf(shape: Shape): Align {
-  return alignment(shape, 0).align;
-}
-
-function alignment(shape: Shape, depth: number): Alignment {
-  const kept = known.get(shape);
-  if (depth + (kept?.levels ?? 0) > deepest) return { align: undefined, levels: Number.POSITIVE_INFINITY };
-  if (kept !== undefined) return kept;
-  const parts = partsOf(shape).map((part) => alignment(part, depth + 1));
-  const found = {
-    align: alignOf(
-      shape,
-      parts.map(({ align }) => align),
-    ),
-    levels: Math.max(-1, ...parts.map(({ levels }) => levels)) + 1,
-  };
-  if (found.levels <= deepest) known.set(shape, found);
-  return found;
+function alignmentOf(shape: Shape, depth = 0): Align {
+  if (depth > deepest) return undefined;
+  if (!known.has(shape)) {
+    // Meanwhile, for a type that holds itself.
+    known.set(shape, undefined);
+    const parts = partsOf(shape).map((part) => alignmentOf(part, depth + 1));
+    known.set(shape, alignOf(shape, parts));
+  }
+  return known.get(shape);
 }
 
 /** The types that lie in an object of this one. */

@@ -100,7 +100,7 @@ export class Shapes {
       const short = coroutineName(die) ?? '';
       return { kind: 'enum', short, discriminant, fields, variants: variants.map((v) => this.#variant(v)) };
     }
-    const fat = fatPointer(name, fields, () => this);
+    const fat = fatPointer(name, fields);
     if (fat !== undefined) return fat;
     const short = shortName(die, name);
     const kind = die.tag === DW_TAG.union_type ? 'union' : 'struct';
@@ -207,7 +207,7 @@ function styleOf(name: string): PointerStyle {
 const FAT = /^(?:&(?:mut )?|\*(?:const|mut) |alloc::boxed::Box<)(.*)$/s;
 
 /** Two words that rustc names like a pointer: `&str` { data_ptr, length }, `Box<dyn Trait>` { pointer, vtable }. */
-function fatPointer(name: string, fields: readonly FieldShape[], shapes: () => Shapes): ShapeKind | undefined {
+function fatPointer(name: string, fields: readonly FieldShape[]): ShapeKind | undefined {
   const pointee = FAT.exec(name)?.[1];
   if (pointee === undefined || fields.length !== 2) return undefined;
   const field = (wanted: string): FieldShape | undefined => fields.find((f) => f.name === wanted);
@@ -219,7 +219,7 @@ function fatPointer(name: string, fields: readonly FieldShape[], shapes: () => S
     if (pointer.kind !== 'pointer' || pointer.size !== 8) return undefined;
     const text = /^str\b/.test(pointee);
     if (!text && !pointee.startsWith('[')) return undefined;
-    const element = (): Shape => pointer.target() ?? shapes().of(undefined);
+    const element = (): Shape => pointer.target() ?? UNIT;
     return { kind: 'slice', style, fields, pointer: data.offset, length: length.offset, text, element };
   }
   const object = field('pointer');

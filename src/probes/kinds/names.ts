@@ -50,10 +50,8 @@ export interface NameRules {
  * See {@link compileGlob} for globs.
  * @throws RsptraceError `PROBE_SYNTAX`, `EXPRESSION_SYNTAX`
  */
-export function parseNames(
-  rules: NameRules,
-  { text, excludes: isOut, argument: bracketed, rest: all }: ProbeText,
-): ProbeSpec {
+export function parseNames(rules: NameRules, whole: ProbeText): ProbeSpec {
+  const { text, excludes: isOut, argument: bracketed, rest: all } = whole;
   const { rest, groupedBy } = rules.isGrouped ? groupingOf(text, all) : { rest: all };
   const { name: kind, everything } = rules;
   const hasArgument = rules.argument !== undefined;
@@ -75,7 +73,7 @@ export function parseNames(
       hint: `'${kind}:**' is ${everything}`,
     });
   }
-  verifyArgument(rules, { text, glob, argument: bracketed, isWanted: hasArgument && !excludes });
+  verifyArgument(rules, whole, glob, hasArgument && !excludes);
   const argument = bracketed === undefined ? undefined : { text: bracketed, expression: parseMemberExpr(bracketed) };
   const prefix = hasArgument ? `${kind}(${bracketed ?? 'len'})` : kind;
   if (excludes && groupedBy) {
@@ -124,14 +122,7 @@ export function verifyGrouping(specs: readonly ProbeSpec[], asked: ReadonlySet<s
   });
 }
 
-interface Bracketed {
-  readonly text: string;
-  readonly glob: string;
-  readonly argument: string | undefined;
-  readonly isWanted: boolean;
-}
-
-function verifyArgument(rules: NameRules, { text, glob, argument, isWanted }: Bracketed): void {
+function verifyArgument(rules: NameRules, { text, argument }: ProbeText, glob: string, isWanted: boolean): void {
   if (isWanted ? /^[^,\s]/.test(argument ?? '') && !argument?.includes(',') : argument === undefined) return;
   const named = argument ? `names '${argument}', which is not one argument` : 'names no argument';
   const what = isWanted ? named : 'has brackets, which only hist(ARG), sum(ARG) and avg(ARG) have';

@@ -2,23 +2,18 @@ import type { Architecture } from '../../../arch/index.js';
 import type { Addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
 import type { RegisterReader } from '../../../base/memory-reader.js';
-import type { EventOutput, MemoryRequest, SpaceNumbers } from '../../../calls/index.js';
+import type { MemoryRequest } from '../../../calls/index.js';
 import type { DebugInfo } from '../../../dwarf/index.js';
 import type { ElfFile } from '../../../elf/index.js';
 import { SourceFrames, type StackOptions, Stacks, StackWindow } from '../../../target/unwind/index.js';
 import { isLibraryFile } from '../../../text/index.js';
 import type { StackEntry } from '../../../trace/index.js';
 import { languageCrates } from '../../own-futures.js';
+import type { TracerContext } from '../kind.js';
 
 /** What a tracer of instants is made from. */
-export interface InstantContext {
-  readonly elf: ElfFile;
-  readonly arch: Architecture;
-  readonly debug: DebugInfo | undefined;
-  readonly output: EventOutput;
-  /** Names the address spaces of hits. */
-  readonly spaces?: SpaceNumbers | undefined;
-}
+export type InstantContext = Pick<TracerContext, 'elf' | 'arch' | 'debug' | 'output'> &
+  Partial<Pick<TracerContext, 'spaces'>>;
 
 /**
  * Who called: among the functions inlined at a return address the innermost of the program's own code. Else that of a

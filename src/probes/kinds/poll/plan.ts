@@ -5,6 +5,7 @@ import { planInside } from '../../inner-windows.js';
 import {
   entryPlan,
   loadSize,
+  loadsOf,
   noteName,
   type PlannedLoad,
   type PlannedReads,
@@ -27,10 +28,12 @@ export function planPoll(
   const { future, poll, selfRegister, resultPointer } = probe;
   const { loads, unread } = footprint(future, true);
   const self: PlannedReads = { pointer: selfRegister, align: future.align ?? 1, size: future.size, loads };
-  const inMemory = resultPointer !== undefined && poll.result !== undefined;
-  const tag = inMemory && poll.result ? loadsOf(poll.result) : undefined;
+  const { offset = 0, size: bytes = 0 } = poll.result ?? {};
+  // That of a `Poll<u128>` is a `u128` too.
+  const isWhole = bytes <= 16;
   const exitReads = [self];
-  if (inMemory && tag) exitReads.push({ pointer: resultPointer, align: 1, size: poll.resultSize, loads: tag });
+  if (resultPointer !== undefined && poll.result && isWhole)
+    exitReads.push({ pointer: resultPointer, align: 1, size: poll.resultSize, loads: loadsOf(offset, bytes) });
   const { loads: states } = footprint(future, false);
   const keep = [selfRegister, ...(resultPointer === undefined ? [] : [resultPointer])];
   const condition = planConditions(probe.when);
@@ -46,7 +49,7 @@ export function planPoll(
     needsStop:
       stackDepth !== undefined
         ? stackIsRead
-        : inMemory && !tag
+        : resultPointer !== undefined && !isWhole
           ? 'the discriminant of its result is no whole word'
           : condition.why,
     partly: unread > 0 ? partly(unread) : undefined,
@@ -109,17 +112,6 @@ function placesOf({ discriminant, states }: FutureType, base: number, boxes: boo
     const word = loadSize(size);
     return word === undefined ? [] : [{ offset, size: word }];
   });
-}
-
-/** The loads that fetch a discriminant; that of a `Poll<u128>` is a `u128` too. */
-function loadsOf({ offset, size }: { readonly offset: number; readonly size: number }): PlannedLoad[] | undefined {
-  const word = loadSize(size);
-  if (word !== undefined) return [{ offset, size: word }];
-  if (size !== 16) return undefined;
-  return [
-    { offset, size: 8 },
-    { offset: offset + 8, size: 8 },
-  ];
 }
 
 /** What every place reads. */

@@ -1,9 +1,9 @@
 import type { Architecture, StackSwitch } from '../../../arch/index.js';
 import { type Addr, hex } from '../../../base/addr.js';
 import { RsptraceError } from '../../../base/errors.js';
-import { CodeMap, executable } from '../../../target/unwind/index.js';
 import { namedFunctions } from '../../function-names.js';
 import { compileGlob, nearest } from '../../glob.js';
+import { functionsAround } from '../../seek-functions.js';
 import type { Found, ProbedProgram } from '../kind.js';
 import { type ProbeSpec, whiteList } from '../names.js';
 import { ThreadNames } from './names.js';
@@ -107,20 +107,11 @@ interface Candidate {
 
 function* candidates({ elf, arch, debug }: ProbedProgram): Generator<Candidate> {
   const reading = arch.frames?.code;
-  const code = CodeMap.of(elf, debug);
-  const seen = new Set<number>();
-  for (const { low, high } of executable(elf)) {
-    const bytes = elf.bytesAt(elf.codes.fromCode(low), high - low);
-    if (!bytes || !reading) continue;
-    elf.budget.spend(bytes.length, 'the program text');
-    for (const offset of reading.seekStackSwitches(bytes)) {
-      const host = code.functionAt(low + offset);
-      const [range] = host?.ranges ?? [];
-      if (!host || !range || seen.has(host.low)) continue;
-      seen.add(host.low);
-      const does = reading.stackSwitch(range);
-      if (does) yield { address: range.start, size: range.bytes.length, does };
-    }
+  if (!reading) return;
+  for (const { ranges } of functionsAround(elf, debug, (bytes) => reading.seekStackSwitches(bytes))) {
+    const [range] = ranges;
+    const does = range && reading.stackSwitch(range);
+    if (does) yield { address: range.start, size: range.bytes.length, does };
   }
 }
 

@@ -2,8 +2,8 @@ import type { Architecture, CallRegisters, TrapExit, TrapKind, TrapSetter } from
 import { type Addr, hex } from '../../../base/addr.js';
 import { RsptraceError } from '../../../base/errors.js';
 import { isLinuxProgram } from '../../../target/index.js';
-import { CodeMap, executable } from '../../../target/unwind/index.js';
 import { noMatch } from '../../glob.js';
+import { functionsAround } from '../../seek-functions.js';
 import type { Found, ProbedProgram } from '../kind.js';
 import { type ProbeSpec, whiteList } from '../names.js';
 
@@ -59,23 +59,13 @@ export function resolveTraps(program: ProbedProgram, specs: readonly TrapSpec[])
       hint: `leave '${first?.text}' out`,
     });
   }
-  const code = CodeMap.of(elf, debug);
-  const seen = new Set<number>();
   const setters = new Map<bigint, TrapSetter>();
   const exits = new Map<bigint, TrapExit>();
-  for (const { low, high } of executable(elf)) {
-    const bytes = elf.bytesAt(elf.codes.fromCode(low), high - low);
-    if (!bytes) continue;
-    elf.budget.spend(bytes.length, 'the program text');
-    for (const offset of traps.seek(bytes)) {
-      const host = code.functionAt(low + offset);
-      if (!host || seen.has(host.low)) continue;
-      seen.add(host.low);
-      for (const range of host.ranges) {
-        const found = traps.find(range.bytes, range.start);
-        for (const setter of found.setters) setters.set(setter.address, setter);
-        for (const exit of found.exits) exits.set(exit.address, exit);
-      }
+  for (const { ranges } of functionsAround(elf, debug, (bytes) => traps.seek(bytes))) {
+    for (const range of ranges) {
+      const found = traps.find(range.bytes, range.start);
+      for (const setter of found.setters) setters.set(setter.address, setter);
+      for (const exit of found.exits) exits.set(exit.address, exit);
     }
   }
   if (setters.size === 0 || exits.size === 0) throw noKernel(first?.text ?? '', setters.size > 0);
