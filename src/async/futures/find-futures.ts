@@ -2,6 +2,7 @@ import { type Addr, addOffset, addr } from '../../base/addr.js';
 import type { Budget } from '../../base/budget.js';
 import type { U32Column } from '../../base/growable.js';
 import { littleEndian } from '../../base/little-endian.js';
+import { addTo } from '../../base/made-once.js';
 import {
   type DebugInfo,
   type Die,
@@ -123,10 +124,7 @@ class Futures implements FutureSet, FutureLookup {
     if (this.#byOutput === undefined) {
       this.#byOutput = new Map();
       for (const future of this.#catalog.all) {
-        if (future.vtables.length === 0 || future.output === undefined) continue;
-        const known = this.#byOutput.get(future.output);
-        if (known === undefined) this.#byOutput.set(future.output, [future]);
-        else known.push(future);
+        if (future.vtables.length > 0 && future.output !== undefined) addTo(this.#byOutput, future.output, future);
       }
     }
     return this.#byOutput.get(output) ?? [];

@@ -81,8 +81,7 @@ export class AwaitTrees {
   async #at(future: FutureType, address: Addr, holding: Holding, depth: number): Promise<AwaitNode> {
     const bytes = future.size > MAX_BYTES ? undefined : await this.#memory.read(address, future.size);
     if (bytes) return this.#inside(future, { bytes, block: address, offset: 0 }, holding, depth);
-    const node = { future, typeName: future.instance, address, state: undefined, ...holding };
-    return { ...node, cut: 'unreadable', awaits: [] };
+    return leafOf(future, future.instance, address, holding, 'unreadable');
   }
 
   async #inside(future: FutureType, at: InBlock, holding: Holding, depth: number): Promise<AwaitNode> {
@@ -116,9 +115,7 @@ export class AwaitTrees {
     if (offset === undefined) return [];
     const holding = { path, maybe: held.maybe };
     if (held.future) return [await this.#inside(held.future, { bytes, block, offset }, holding, depth)];
-    const address = addOffset(block, offset);
-    const node = { future: undefined, typeName: held.typeName, address, state: undefined, ...holding };
-    return [{ ...node, cut: undefined, awaits: [] }];
+    return [leafOf(undefined, held.typeName, addOffset(block, offset), holding)];
   }
 
   async #behind(live: LiveFuture, next: NextBlock, path: string, depth: number): Promise<AwaitNode[]> {
@@ -127,8 +124,7 @@ export class AwaitTrees {
     if (held.vtable !== undefined && next.vtable !== undefined && next.hop >= held.hops.length) {
       const concrete = this.#futures.byVtable(next.vtable);
       if (concrete) return [await this.#at(concrete, next.pointer, holding, depth)];
-      const node = { future: undefined, typeName: held.typeName, address: next.pointer, state: undefined, ...holding };
-      return [{ ...node, cut: undefined, awaits: [] }];
+      return [leafOf(undefined, held.typeName, next.pointer, holding)];
     }
     const found: AwaitNode[] = [];
     const stride = next.to.kind === 'slice' ? next.to.stride : 0;
@@ -140,8 +136,7 @@ export class AwaitTrees {
       const length = Math.max(size, next.to.kind === 'list' ? next.to.next + 8 : 0);
       const bytes = this.#blocks-- > 0 ? await this.#memory.read(pointer, length) : undefined;
       if (bytes === undefined) {
-        const node = { future: held.future, typeName: held.typeName, address: pointer, state: undefined, ...holding };
-        found.push({ ...node, cut: this.#blocks < 0 ? 'depth' : 'unreadable', awaits: [] });
+        found.push(leafOf(held.future, held.typeName, pointer, holding, this.#blocks < 0 ? 'depth' : 'unreadable'));
         break;
       }
       for (const inner of liveAt(held, bytes, 0, next.hop)) {
@@ -155,6 +150,17 @@ export class AwaitTrees {
     }
     return found;
   }
+}
+
+/** One of which nothing was read. */
+export function leafOf(
+  future: FutureType | undefined,
+  typeName: string,
+  address: Addr,
+  holding: Holding = { path: '', maybe: false },
+  cut?: AwaitNode['cut'],
+): AwaitNode {
+  return { future, typeName, address, state: undefined, ...holding, cut, awaits: [] };
 }
 
 /**

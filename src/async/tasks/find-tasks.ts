@@ -4,7 +4,7 @@ import { partOf, silent } from '../../base/logger.js';
 import { demangle } from '../../dwarf/index.js';
 import { plural } from '../../text/index.js';
 import { type FutureSet, type FutureType, onlyHeld } from '../futures/index.js';
-import { type AwaitNode, AwaitTrees } from './await-tree.js';
+import { type AwaitNode, AwaitTrees, leafOf } from './await-tree.js';
 import { type Blocking, findBlocking } from './blocking.js';
 import { type Deadlock, findDeadlocks } from './deadlocks.js';
 import { type Fate, type FoundRoot, isIn, type Runtime, type TaskContext, type TaskFacts } from './runtime.js';
@@ -122,9 +122,10 @@ class Finder {
   }
 
   async add(runtime: string, root: FoundRoot): Promise<void> {
-    const { future, fate = 'live', facts = {}, header } = root;
+    const { future, typeName = '?', address, fate = 'live', facts = {}, header } = root;
     const hasFuture = fate === 'live' || fate === 'internal';
-    const tree = future && hasFuture ? await this.#trees.read(future, root.address) : bare(root);
+    const bare = leafOf(future, future?.instance ?? typeName, address);
+    const tree = future && hasFuture ? await this.#trees.read(future, address) : bare;
     const task = { ...tree, runtime, fate, facts, header };
     if (root.wakeable === false) this.#lost.add(task);
     this.#keep(task);
@@ -224,11 +225,6 @@ function key(address: bigint, typeName: string): string {
 function idOf({ facts }: Task): number {
   const { id } = facts;
   return typeof id === 'number' ? id : 0;
-}
-
-function bare({ future, typeName, address }: FoundRoot): AwaitNode {
-  const name = future?.instance ?? typeName ?? '?';
-  return { future, typeName: name, address, state: undefined, path: '', maybe: false, cut: undefined, awaits: [] };
 }
 
 /** Readable, and in a state in which it may still be polled. One that only holds another is over with that one. */

@@ -6,20 +6,6 @@ import { lastNotAbove } from '../../elf/index.js';
 import type { Region } from './memory-image.js';
 import { merged, within, without } from './regions.js';
 
-/** Memory as it was at one moment: it can be searched, and read when the target runs again. */
-export interface Snapshot extends MemoryReader {
-  /** Bytes that were copied. */
-  readonly searched: number;
-  /** Bytes that were asked for and could not be read, or were more than fit. */
-  readonly unread: number;
-  /** See `Architecture.pointerBits`: of words that {@link pointersInto} finds, and of what is read. */
-  readonly pointerBits: number | undefined;
-  /** Where these words lie, 8-aligned, in all that was copied. */
-  places(words: Iterable<bigint>): ReadonlyMap<bigint, readonly Addr[]>;
-  /** Where words lie that point into these ranges, by the start of each. */
-  pointersInto(ranges: readonly AddressRange[]): ReadonlyMap<Addr, readonly Addr[]>;
-}
-
 export interface AddressRange {
   readonly start: Addr;
   /** Behind its last byte. */
@@ -61,7 +47,7 @@ export async function takeSnapshot(
   const own = merged(regions.filter(({ length }) => length <= mostCopied));
   for (const region of own) copier.unread += await copier.copy(region);
   if (heaps.length > 0) await copier.follow(own, heaps, pointerBits);
-  return new CopiedMemory(copier, beyond, pointerBits);
+  return new Snapshot(copier, beyond, pointerBits);
 }
 
 class Copier {
@@ -140,9 +126,13 @@ async function largestPiece(
   return [size, undefined];
 }
 
-class CopiedMemory implements Snapshot {
+/** Memory as it was at one moment: it can be searched, and read when the target runs again. */
+export class Snapshot implements MemoryReader {
+  /** Bytes that were copied. */
   readonly searched: number;
+  /** Bytes that were asked for and could not be read, or were more than fit. */
   readonly unread: number;
+  /** See `Architecture.pointerBits`: of words that {@link pointersInto} finds, and of what is read. */
   readonly pointerBits: number | undefined;
   readonly #pieces: readonly Piece[];
   readonly #beyond: MemoryReader;
@@ -176,6 +166,7 @@ class CopiedMemory implements Snapshot {
     return bytes;
   }
 
+  /** Where these words lie, 8-aligned, in all that was copied. */
   places(words: Iterable<bigint>): ReadonlyMap<bigint, readonly Addr[]> {
     const found = new Map<bigint, Addr[]>([...words].map((word) => [word, []]));
     if (found.size === 0) return found;
@@ -190,6 +181,7 @@ class CopiedMemory implements Snapshot {
     return found;
   }
 
+  /** Where words lie that point into these ranges, by the start of each. */
   pointersInto(ranges: readonly AddressRange[]): ReadonlyMap<Addr, readonly Addr[]> {
     const found = new Map<Addr, Addr[]>(ranges.map(({ start }) => [start, []]));
     // By pages: a word is looked at closely only if its page has a part of a range.

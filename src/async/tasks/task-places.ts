@@ -6,14 +6,12 @@ import { headerKinds, runningOffset } from './runtimes/header-tasks.js';
 import { headerTasks, runtimes } from './runtimes/index.js';
 import { cellLayouts, tokioPollers, tokioPolls } from './runtimes/tokio.js';
 
-/** The functions by which runtimes with cells and storages poll their tasks. */
-interface Polls {
-  readonly tokio: ReturnType<typeof tokioPolls>;
-  readonly embassy: ReturnType<typeof embassyPolls>;
-}
-
-/** What each of them polls. */
-function hostsOf({ tokio, embassy }: Polls, futures: FutureSet): TaskPlaces['hosts'][number][] {
+/** What the functions poll by which runtimes with cells and storages poll their tasks. */
+function hostsOf(
+  tokio: ReturnType<typeof tokioPolls>,
+  embassy: ReturnType<typeof embassyPolls>,
+  futures: FutureSet,
+): TaskPlaces['hosts'][number][] {
   const cells = tokio.map(({ die, layout: { future, stage, header } }) => {
     return { die, future, place: runningOffset(stage), header };
   });
@@ -44,7 +42,7 @@ export async function taskPlaces(debug: DebugInfo, futures: FutureSet): Promise<
   };
   const context = { debug, futures, note: () => {}, memory: { read: async () => undefined } };
   const [cells, storages] = [cellLayouts(context), storageLayouts(context)];
-  const taskPolls = { tokio: tokioPolls(context, cells), embassy: embassyPolls(context, storages) };
+  const [ofTokio, ofEmbassy] = [tokioPolls(context, cells), embassyPolls(context, storages)];
   for (const { future: type, stage, scheduler, holders: around } of cells.values()) {
     const place = runningOffset(stage);
     const future = place === undefined ? undefined : add(type, place, scheduler === 'blocking');
@@ -52,7 +50,7 @@ export async function taskPlaces(debug: DebugInfo, futures: FutureSet): Promise<
       holders.set(typeName(holder), { future: future?.typeOffset ?? 0, offset: (place ?? 0) - offset });
   }
   for (const { future, place } of storages.values()) add(future, place.offset);
-  const hosts = hostsOf(taskPolls, futures);
+  const hosts = hostsOf(ofTokio, ofEmbassy, futures);
   for (const { future: type, offset, die } of headerTasks.flatMap((tasks) => headerKinds(context, tasks))) {
     const future = add(type, offset);
     if (future) hosts.push({ die, future: future.typeOffset, offset });
@@ -71,7 +69,7 @@ export async function taskPlaces(debug: DebugInfo, futures: FutureSet): Promise<
     }
   }
   // A Future inside a task's is known by where that one lies; one that is a task itself, by its own place.
-  const pollers = [...tokioPollers(context, taskPolls.tokio), ...embassyPollers(context, taskPolls.embassy)];
+  const pollers = [...tokioPollers(context, ofTokio), ...embassyPollers(context, ofEmbassy)];
   const polls = runtimes.flatMap(({ name, polls }) => (polls ? [{ runtime: name, functions: polls }] : []));
   return { offsets: new Map([...inside, ...found]), tasks, holders, enders, pollers, hosts, polls };
 }

@@ -1,5 +1,6 @@
 import { type Addr, addOffset } from '../../base/addr.js';
 import { Breath } from '../../base/breath.js';
+import { addTo } from '../../base/made-once.js';
 import { demangle, stripGenerics } from '../../dwarf/index.js';
 import type { AwaitNode } from './await-tree.js';
 import { type Reference, References } from './references.js';
@@ -88,8 +89,7 @@ export async function findWaits<T extends Waiting>(context: TaskContext, tasks: 
   const owners = [...pending.values()].flat().flatMap(({ awaited }) => awaited.enders?.owners ?? []);
   const held = owners.length > 0 ? await heldBy(context, tasks, new Set(owners)) : [];
   const byHeader = new Map(tasks.flatMap((task) => (task.header === undefined ? [] : [[task.header, task] as const])));
-  const given = givenTo(pending);
-  const byNode = nodesOf(pending);
+  const all = { byHeader, ...knownBy(pending) };
   const of = new Map<T, readonly Wait<T>[]>();
   for (const [task, known] of pending) {
     const elsewhere = (each: Held<T>): boolean => each.task !== task;
@@ -100,11 +100,7 @@ export async function findWaits<T extends Waiting>(context: TaskContext, tasks: 
         detail: awaited.free ? FREE : awaited.detail,
         symbol: awaited.address && symbolAt(context, awaited.address),
         counted: awaited.enders?.counted,
-        ...endersOf(awaited, awaited.enders?.count === 'anybody' ? held.filter(elsewhere) : held, {
-          byHeader,
-          byNode,
-          given,
-        }),
+        ...endersOf(awaited, awaited.enders?.count === 'anybody' ? held.filter(elsewhere) : held, all),
       })),
     );
   }
@@ -114,36 +110,28 @@ export async function findWaits<T extends Waiting>(context: TaskContext, tasks: 
 /** A lock that was let go while a task waited for it. */
 const FREE = 'free by now';
 
-type Given<T> = ReadonlyMap<Addr, readonly Ender<T>[]>;
-
-/** Who has been given what only one can have, and was not polled since; by the address of the lock. */
-function givenTo<T>(pending: ReadonlyMap<T, readonly { node: AwaitNode; awaited: Awaited }[]>): Given<T> {
-  const found = new Map<Addr, Ender<T>[]>();
-  for (const [task, known] of pending)
-    for (const { node, awaited } of known)
-      if (awaited.free && awaited.enders?.count === 1 && awaited.address !== undefined)
-        found.set(awaited.address, [...(found.get(awaited.address) ?? []), { task, holder: node, maybe: false }]);
-  return found;
-}
-
-/** Who is known without what it has: by its header, its waiting Future or the lock it is first at, or as given it. */
+/** Who is known without what it has. */
 interface Known<T> {
   readonly byHeader: ReadonlyMap<Addr, T>;
+  /** By its waiting Future, or by the lock that it is first at. */
   readonly byNode: ReadonlyMap<Addr, Ender<T>>;
-  readonly given: Given<T>;
+  /** By the address of the lock: who was given what only one can have, and was not polled since. */
+  readonly given: ReadonlyMap<Addr, readonly Ender<T>[]>;
 }
 
-function nodesOf<T>(
+function knownBy<T>(
   pending: ReadonlyMap<T, readonly { node: AwaitNode; awaited: Awaited }[]>,
-): ReadonlyMap<Addr, Ender<T>> {
-  const found = new Map<Addr, Ender<T>>();
+): Pick<Known<T>, 'byNode' | 'given'> {
+  const [byNode, given] = [new Map<Addr, Ender<T>>(), new Map<Addr, Ender<T>[]>()];
   for (const [task, known] of pending)
     for (const { node, awaited } of known) {
+      const { address, isFirst, free, enders } = awaited;
       const ender = { task, holder: node, maybe: false };
-      found.set(node.address, ender);
-      if (awaited.isFirst && awaited.address !== undefined) found.set(awaited.address, ender);
+      byNode.set(node.address, ender);
+      if (isFirst && address !== undefined) byNode.set(address, ender);
+      if (free && enders?.count === 1 && address !== undefined) addTo(given, address, ender);
     }
-  return found;
+  return { byNode, given };
 }
 
 interface End {

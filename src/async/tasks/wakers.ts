@@ -23,15 +23,14 @@ export async function wakersInto(
   context: TaskContext,
   ranges: readonly AddressRange[],
 ): Promise<ReadonlyMap<Addr, readonly FoundWaker[]>> {
-  const { debug, memory, dead } = context;
-  const [raw] = debug.typesNamed('core::task::wake::RawWaker');
-  const [data, vtable] = ['data', 'vtable'].map((name) => raw && memberAt(raw, name));
+  const { memory, dead } = context;
   const found = new Map<Addr, FoundWaker[]>();
-  if (!data || !vtable) return found;
+  const distance = toVtable(context);
+  if (distance === undefined) return found;
   for (const [start, places] of memory.pointersInto(ranges)) {
     for (const place of places) {
       if (isIn(dead, place)) continue;
-      const words = [place, addOffset(place, vtable.offset - data.offset)].map((at) => wordAt(context, at));
+      const words = [place, addOffset(place, distance)].map((at) => wordAt(context, at));
       const [to, table] = await Promise.all(words);
       const clone = table && cloneOf(context, addr(table));
       if (!to || !table || !clone) continue;
@@ -51,19 +50,25 @@ export async function ledTo(
   addresses: readonly Addr[],
   ignored: readonly Region[],
 ): Promise<ReadonlySet<Addr> | undefined> {
-  const { debug, memory, dead, knowsHeaps } = context;
-  const [raw] = debug.typesNamed('core::task::wake::RawWaker');
-  const [data, vtable] = ['data', 'vtable'].map((name) => raw && memberAt(raw, name));
-  if (!data || !vtable || !knowsHeaps || memory.unread > 0) return undefined;
+  const { memory, dead, knowsHeaps } = context;
+  const distance = toVtable(context);
+  if (distance === undefined || !knowsHeaps || memory.unread > 0) return undefined;
   const found = new Set<Addr>();
   for (const [word, places] of memory.places(addresses)) {
     for (const place of places) {
       if (isIn(dead, place) || isIn(ignored, place)) continue;
-      const next = await wordAt(context, addOffset(place, vtable.offset - data.offset));
+      const next = await wordAt(context, addOffset(place, distance));
       if (next !== 0n) found.add(addr(word));
     }
   }
   return found;
+}
+
+/** How far from its data the vtable of a waker lies; undefined if the debug info does not say. */
+function toVtable({ debug }: TaskContext): number | undefined {
+  const [raw] = debug.typesNamed('core::task::wake::RawWaker');
+  const [data, vtable] = ['data', 'vtable'].map((name) => raw && memberAt(raw, name));
+  return data && vtable && vtable.offset - data.offset;
 }
 
 /** The first function, if a constant of the program begins with as many addresses of code as a waker has functions. */

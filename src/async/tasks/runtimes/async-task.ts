@@ -14,15 +14,13 @@ import { type DebugInfo, type Die, genericsOf, layoutOf, sizeOf, typeName } from
 import { memberAt, numberAt, type Part } from '../layout.js';
 import { type FoundRoot, isIn, type Runtime, type TaskContext } from '../runtime.js';
 import type { Snapshot } from '../snapshot.js';
-import { closableState, functionsOf, tasksByVtable, typesOf, vtablesOf } from './constants.js';
+import { closableState, functionsOf, isCounted, tasksByVtable, typesOf, vtablesOf } from './constants.js';
 
 /** Bits of `Header::state` (async-task/src/state.rs). `HANDLE` is `TASK`; above them is the number of references. */
 const STATE = { SCHEDULED: 1n, RUNNING: 2n, COMPLETED: 4n, CLOSED: 8n, HANDLE: 16n, AWAITER: 32n } as const;
 const REFERENCES = 8n;
 /** smol's global executor has a task for child processes. */
 const OWN = /^(?:async_executor::AsyncCallOnDrop<)?async_process::/;
-/** More wakers than a task has: the word is no state, because the memory was freed. */
-const MOST_REFERENCES = 1n << 24n;
 
 /** The parts of a header, and of the program's constants, by its own types. */
 interface Layout {
@@ -150,8 +148,8 @@ async function taskAt(
   const state = numberAt(bytes, header.state);
   const has = (bit: bigint): boolean => (state & bit) !== 0n;
   const references = state >> REFERENCES;
-  // Freed memory has neither a reference nor a handle, or an allocator's links over the state.
-  if ((references === 0n && !has(STATE.HANDLE)) || references > MOST_REFERENCES) return undefined;
+  // A handle is a reference that is not counted.
+  if (!isCounted(references + (has(STATE.HANDLE) ? 1n : 0n))) return undefined;
   const { isOver, words } = closableState(state, STATE);
   if (has(STATE.AWAITER)) words.push('awaited');
   const name = typeName(type);

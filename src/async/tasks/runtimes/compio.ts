@@ -7,14 +7,12 @@
 
 import { typeName } from '../../../dwarf/index.js';
 import { memberAt } from '../layout.js';
-import { typesOf } from './constants.js';
+import { isCounted, typesOf } from './constants.js';
 import type { HeaderTasks } from './header-tasks.js';
 
 /** Bits of `Header::state`; above them is the number of references. compio-executor/src/task/state.rs */
 const STATE = { SCHEDULED: 1n, COMPLETED: 16n, NOT_CANCELLED: 64n } as const;
 const REFERENCES = 7n;
-/** More wakers than a task has: the word is no state, because the memory was freed. */
-const MOST_REFERENCES = 1n << 24n;
 
 const TASK = 'compio_executor::task';
 
@@ -34,9 +32,7 @@ export const compio: HeaderTasks = {
   },
   read(word) {
     const state = word('state');
-    if (state === undefined) return undefined;
-    const references = state >> REFERENCES;
-    if (references === 0n || references > MOST_REFERENCES) return undefined;
+    if (state === undefined || !isCounted(state >> REFERENCES)) return undefined;
     const has = (bit: bigint): boolean => (state & bit) !== 0n;
     const isOver = has(STATE.COMPLETED);
     const words = [isOver ? 'complete' : has(STATE.SCHEDULED) ? 'scheduled' : 'idle'];

@@ -62,6 +62,14 @@ export function typesOf(die: Die): string {
   return [...genericsOf(die).values()].map(typeName).join();
 }
 
+/** More wakers than a task has. */
+const MOST_REFERENCES = 1n << 24n;
+
+/** A task has some. Where a state counts none, or more than there are, the memory was freed and is no task's. */
+export function isCounted(references: bigint): boolean {
+  return references > 0n && references <= MOST_REFERENCES;
+}
+
 /** Bits of a task's state in async-task, and in runtimes made after it. */
 export interface ClosableBits {
   readonly SCHEDULED: bigint;

@@ -7,14 +7,12 @@
 
 import { typeName } from '../../../dwarf/index.js';
 import { memberAt, partCalled } from '../layout.js';
-import { typesOf } from './constants.js';
+import { isCounted, typesOf } from './constants.js';
 import { type HeaderTasks, runningOffset } from './header-tasks.js';
 
 /** Bits of `Header::state`; above them is the number of references. monoio/src/task/state.rs */
 const STATE = { RUNNING: 1n, COMPLETE: 2n, NOTIFIED: 4n, JOIN_INTEREST: 8n } as const;
 const REFERENCES = 5n;
-/** More wakers than a task has: the word is no state, because the memory was freed. */
-const MOST_REFERENCES = 1n << 24n;
 
 const TASK = 'monoio::task';
 
@@ -38,9 +36,7 @@ export const monoio: HeaderTasks = {
   },
   read(word) {
     const state = word('state');
-    if (state === undefined) return undefined;
-    const references = state >> REFERENCES;
-    if (references === 0n || references > MOST_REFERENCES) return undefined;
+    if (state === undefined || !isCounted(state >> REFERENCES)) return undefined;
     const has = (bit: bigint): boolean => (state & bit) !== 0n;
     const isOver = has(STATE.COMPLETE);
     const words = [isOver ? 'complete' : has(STATE.RUNNING) ? 'running' : 'idle'];

@@ -22,14 +22,12 @@ import {
 import type { KnownTask, TaskPoller } from '../../futures/index.js';
 import { memberAt, numberAt, type Part, partCalled } from '../layout.js';
 import { type FoundRoot, isIn, type Runtime, type TaskContext, type TaskFacts } from '../runtime.js';
-import { functionsOf, type TaskFunction, tasksByVtable, vtablesOf } from './constants.js';
+import { functionsOf, isCounted, type TaskFunction, tasksByVtable, vtablesOf } from './constants.js';
 import { runningOffset } from './header-tasks.js';
 
 /** Bits of `Header::state`; above them is the number of references. tokio/src/runtime/task/state.rs */
 const STATE = { RUNNING: 1n, COMPLETE: 2n, NOTIFIED: 4n, JOIN_INTEREST: 8n, CANCELLED: 32n } as const;
 const REFERENCES = 6n;
-/** More wakers than a task has: the word is no state, because the memory was freed. */
-const MOST_REFERENCES = 1n << 24n;
 /** tokio numbers tasks and runtimes from 1. */
 const MOST_NUMBER = 1n << 48n;
 /** Places where tasks are made that are kept. */
@@ -163,10 +161,8 @@ async function taskAt(
   const bytes = await context.memory.read(cell, layout.size);
   if (bytes === undefined) return undefined;
   const state = numberAt(bytes, layout.state);
-  const references = state >> REFERENCES;
   const numbers = [layout.id, layout.owner].map((part) => part && numberAt(bytes, part));
-  // Freed memory has no references any more, or an allocator's links over the state.
-  if (references === 0n || references > MOST_REFERENCES) return undefined;
+  if (!isCounted(state >> REFERENCES)) return undefined;
   const [id, owner] = numbers;
   if (id === 0n || numbers.some((number) => number !== undefined && number > MOST_NUMBER)) return undefined;
   const spawned = layout.spawnedAt && context.located(numberAt(bytes, { ...layout.spawnedAt, size: 8 }));
