@@ -177,7 +177,7 @@ export class CallTracer implements Tracer {
   /** The trace ends here: calls still open are reported as lost, each where it began. */
   finish(): void {
     this.digest();
-    for (const call of this.#stacks.clear()) call.payload.kind.lost(call, call.hart);
+    for (const call of this.#stacks.clear()) call.payload.kind.lost?.(call, call.hart);
     this.missed();
   }
 

@@ -16,22 +16,22 @@ export interface Follows {
 /** A record's: its events are due now. */
 export const atOnce: Follows = {
   began({ hart }, call, lost) {
-    if (lost.length > 0) for (const one of lost) one.payload.kind.lost(one, hart);
-    call?.payload.kind.began(call, lost);
-    if (call?.payload.entryOnly) call.payload.kind.lost(call, hart);
+    if (lost.length > 0) for (const one of lost) one.payload.kind.lost?.(one, hart);
+    call?.payload.kind.began?.(call, lost);
+    if (call?.payload.entryOnly) call.payload.kind.lost?.(call, hart);
   },
   ended({ hart }, ended, lost) {
-    if (lost.length > 0) for (const call of lost) call.payload.kind.lost(call, hart);
+    if (lost.length > 0) for (const call of lost) call.payload.kind.lost?.(call, hart);
     for (let i = 0; i < ended.length; i++) {
       const call = ended[i] as Call;
-      call.payload.kind.ended(call);
+      call.payload.kind.ended?.(call);
     }
   },
   panicked({ hart }, gone) {
     for (const call of gone) {
       const { kind } = call.payload;
       if (kind.panicked) kind.panicked(call, hart);
-      else if (!call.wasLost) kind.lost(call, hart);
+      else if (!call.wasLost) kind.lost?.(call, hart);
     }
   },
   emits(_, emit) {

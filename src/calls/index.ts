@@ -27,6 +27,7 @@ export {
   type InstantSite,
   isSameFrame,
   type Moment,
+  type OpenKind,
   type TracedCall,
 } from './kinds.js';
 export { type OpenCall, stackNumber, stackNumberOf } from './open-call.js';

@@ -37,7 +37,7 @@ export function isSameFrame(open: Call, { returnAddress, stackPointer }: CallSit
 
 /** What is kept about an open call, of any kind. */
 export interface TracedCall {
-  readonly kind: CallKind;
+  readonly kind: OpenKind;
   /** The event of its begin, once emitted. */
   emitted?: AnyBegin | undefined;
   /** Nothing observes its return: it is over where it began, and nothing is inside it. */
@@ -83,18 +83,34 @@ export interface BlockKind {
 /** What a kind can say of a hit before it is known which calls are open. */
 export interface AheadReads {
   /** Memory to read at an entry. Asked again with what was read, until nothing new is asked for. */
-  entryReads(at: Moment, memory: HitMemory): readonly MemoryRequest[];
+  entryReads?(at: Moment, memory: HitMemory): readonly MemoryRequest[];
   /** All is read: false if certainly no call begins whose return matters. */
   mayBegin(at: Moment, memory: HitMemory): boolean;
   /** Memory to read where a call returns that began at a stop. Asked again with what was read. */
-  exitReads(begun: Moment, at: Moment, memory: HitMemory): readonly MemoryRequest[];
+  exitReads?(begun: Moment, at: Moment, memory: HitMemory): readonly MemoryRequest[];
 }
 
 /**
- * One kind of traced calls: polls, functions. `began`, `ended` and `lost` may run while the guest runs again; the
+ * What becomes of open calls, whatever began them. `began`, `ended` and `lost` may run while the guest runs again; the
  * output's time is that of the hit.
  */
-export interface CallKind {
+export interface OpenKind {
+  /** Whether both are calls of the same thing. At one place such calls follow each other. */
+  isSame?(one: TracedCall, other: TracedCall): boolean;
+  began?(call: Call, lost: readonly Call[]): void;
+  /** Memory to read when it returns. Asked again with what was read, until nothing new is asked for. */
+  exitReads?(call: Call, at: Moment, memory: HitMemory): readonly MemoryRequest[];
+  /** It returns here: keeps the values of its return. */
+  returning(call: Call, at: Moment, memory: HitMemory): void;
+  ended?(call: Call): void;
+  /** Its return was not seen. */
+  lost?(call: Call, hart: number): void;
+  /** A panic went through it and was caught further out. If the kind cannot know that, the call is lost. */
+  panicked?(call: Call, hart: number): void;
+}
+
+/** One kind of traced calls: polls, functions. */
+export interface CallKind extends OpenKind {
   /** Whether calls of this kind begin at an address, always the same. Without it the kind is asked at each address. */
   isAt?(pc: Addr): boolean;
   /**
@@ -104,20 +120,8 @@ export interface CallKind {
   entryReads(at: Moment, around: () => Call | undefined): readonly MemoryRequest[] | undefined;
   /** Memory to read at an entry besides, now that some is known. What has no answer cannot be read. */
   moreReads?(at: Moment, memory: HitMemory): readonly MemoryRequest[];
-  /** Whether both are calls of the same thing. At one place such calls follow each other. */
-  isSame?(one: TracedCall, other: TracedCall): boolean;
   /** All is read. Undefined if this call emits nothing, or nothing of this kind begins. */
   begin(at: Moment, site: CallSite, memory: HitMemory): TracedCall | undefined;
-  began(call: Call, lost: readonly Call[]): void;
-  /** Memory to read when it returns. Asked again with what was read, until nothing new is asked for. */
-  exitReads(call: Call, at: Moment, memory: HitMemory): readonly MemoryRequest[];
-  /** It returns here: keeps the values of its return. */
-  returning(call: Call, at: Moment, memory: HitMemory): void;
-  ended(call: Call): void;
-  /** Its return was not seen. */
-  lost(call: Call, hart: number): void;
-  /** A panic went through it and was caught further out. If the kind cannot know that, the call is lost. */
-  panicked?(call: Call, hart: number): void;
   /** Calls without a function of their own. They are seen at stops only. */
   readonly blocks?: BlockKind | undefined;
   /** Undefined where what is read depends on the calls that are open. */

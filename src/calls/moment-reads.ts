@@ -82,7 +82,7 @@ export class MomentReads {
 
   #exitReads(hit: Hit, memory: HitMemory): readonly MemoryRequest[] {
     const ending = this.#stacks.endingAt(hit, hit.pc, stackNumber(hit.stackPointer));
-    return ending.flatMap((call) => call.payload.kind.exitReads(call, hit, memory));
+    return ending.flatMap((call) => call.payload.kind.exitReads?.(call, hit, memory) ?? []);
   }
 
   #blockReads(hit: Hit, memory: HitMemory): MemoryRequest[] {
@@ -94,7 +94,7 @@ export class MomentReads {
       const ending = here.ended.flatMap(running);
       const begun = here.begun.filter((edge) => running(edge).length === 0);
       return [
-        ...ending.flatMap((call) => call.payload.kind.exitReads(call, hit, nothingRead)),
+        ...ending.flatMap((call) => call.payload.kind.exitReads?.(call, hit, nothingRead) ?? []),
         ...begun.flatMap((edge) => kind.reads(hit, edge, memory)),
       ];
     });
@@ -106,8 +106,8 @@ export class MomentReads {
     if (this.#stacks.awaits(hit.pc)) requests.push(...this.#exitReads(hit, memory));
     for (const begun of ending)
       for (const { ahead } of this.#places.at(begun.pc).kinds)
-        requests.push(...(ahead?.exitReads(begun, hit, memory) ?? []));
-    for (const { ahead } of kinds) requests.push(...(ahead?.entryReads(hit, memory) ?? []));
+        requests.push(...(ahead?.exitReads?.(begun, hit, memory) ?? []));
+    for (const { ahead } of kinds) requests.push(...(ahead?.entryReads?.(hit, memory) ?? []));
     for (const kind of instants) requests.push(...(kind.reads?.(hit) ?? []));
     const stacked = kinds.length + instants.length > 0 ? this.#stackedReturn(hit) : undefined;
     if (stacked) requests.push(stacked);

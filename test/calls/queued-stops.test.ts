@@ -215,11 +215,7 @@ t.test('a kind whose reads depend on open calls has the records before its stop 
     isAt: (pc) => pc === probes[2]?.address,
     entryReads: () => [],
     begin: () => undefined,
-    began() {},
-    exitReads: () => [],
     returning() {},
-    ended() {},
-    lost() {},
   };
   const target = new Target(true, [unknown]);
   target.call(0, 0, 0, 0);

@@ -142,7 +142,7 @@ export interface KindTracer {
   /** Places where a hit is no call. */
   readonly instants?: InstantKind | readonly InstantKind[];
   /** Places at which a hart leaves whatever it runs. */
-  readonly crossings?: CrossingKind & CallKind;
+  readonly crossings?: CrossingKind;
   /** Harts change their stacks in the middle of calls: calls belong to stacks from the begin. */
   readonly switchesStacks?: true;
   /** Places that the registers of a hart name before the recording begins. */

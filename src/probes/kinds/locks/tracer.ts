@@ -72,9 +72,7 @@ export class LockTracer extends CallEvents implements CallKind, InstantKind {
   readonly #copies: readonly InlinedLock[];
   readonly #releases = new AddressMap<LockPlace>();
   readonly ahead: AheadReads = {
-    entryReads: () => none,
     mayBegin: ({ pc }) => this.#takes(pc) !== undefined,
-    exitReads: () => none,
   };
   readonly blocks: BlockKind = {
     at: (pc) => this.#edges.at(pc),
@@ -150,10 +148,6 @@ export class LockTracer extends CallEvents implements CallKind, InstantKind {
     const began = this.output.at(time);
     const values = lockArguments(use);
     return { kind: this, ref: lock.ref, taker, lock, values, result, began, hart, entryOnly, exit: undefined };
-  }
-
-  exitReads(): readonly MemoryRequest[] {
-    return none;
   }
 
   returning({ payload }: TakingCall, { hart, registers }: Moment, memory: HitMemory): void {

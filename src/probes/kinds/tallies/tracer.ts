@@ -61,7 +61,6 @@ export class TallyTracer implements CallKind {
         const isAtReturn = by !== undefined && by.kind !== 'entry';
         return isAtReturn && (!fn.when || holds(fn.when, registers, memory));
       }),
-    exitReads: () => none,
   };
 
   constructor(probes: readonly TallyProbe[]) {
@@ -123,12 +122,6 @@ export class TallyTracer implements CallKind {
     });
   }
 
-  exitReads(): readonly MemoryRequest[] {
-    return none;
-  }
-
-  began(): void {}
-
   returning({ payload }: Call, { registers, time }: Moment, memory: HitMemory): void {
     const { began, tallies } = payload as TalliedCall;
     for (const counting of tallies) {
@@ -137,10 +130,6 @@ export class TallyTracer implements CallKind {
       else if (by) countNumber(counting, numberIn(by.number, registers, memory));
     }
   }
-
-  ended(): void {}
-
-  lost(): void {}
 }
 
 function zero({ by, adds }: TallyProbe): Counts {

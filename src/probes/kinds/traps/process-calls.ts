@@ -52,6 +52,10 @@ export class ProcessCalls extends TrapCalls implements CrossingKind {
     this.#registers = registers;
   }
 
+  isAt(): boolean {
+    return false;
+  }
+
   /** Texts that a call is given, wherever it may begin. */
   reads(at: Moment, memory: HitMemory): readonly MemoryRequest[] {
     const here = this.#read(at);

@@ -65,7 +65,7 @@ export class TrapTracer extends TrapCalls implements CrossingKind {
     return this.#places.current(registers);
   }
 
-  override isAt(pc: Addr): boolean {
+  isAt(pc: Addr): boolean {
     return this.#places.isAt(pc);
   }
 

@@ -1,7 +1,6 @@
 import { type CallSignature, type Interrupted, linuxError, type TrapKind } from '../../../arch/index.js';
-import type { Addr } from '../../../base/addr.js';
 import { madeOnce } from '../../../base/made-once.js';
-import type { CallKind, MemoryRequest, Moment, OpenCall, TracedCall } from '../../../calls/index.js';
+import type { Moment, OpenCall, OpenKind, TracedCall } from '../../../calls/index.js';
 import type { ArgumentValue, FunctionRef } from '../../../trace/index.js';
 import { CallEvents, type EventfulCall } from '../call-events.js';
 import type { TracerContext } from '../kind.js';
@@ -27,7 +26,7 @@ interface TrapBegin {
 }
 
 /** Makes events of traps that begin and end, whatever shows them. */
-export class TrapCalls extends CallEvents implements CallKind {
+export class TrapCalls extends CallEvents implements OpenKind {
   readonly #context: TracerContext;
   readonly #refs = new Map<string, FunctionRef>();
   /** The register with what a system call returns. */
@@ -51,22 +50,6 @@ export class TrapCalls extends CallEvents implements CallKind {
     const shown = this.#context.values === false ? none : values;
     const isInterrupt = kind === 'irq';
     return { kind: this, ref, began, hart: at.hart, values: shown, signature, from, exit: undefined, isInterrupt };
-  }
-
-  isAt(_pc: Addr): boolean {
-    return false;
-  }
-
-  entryReads(): undefined {
-    return undefined;
-  }
-
-  begin(): undefined {
-    return undefined;
-  }
-
-  exitReads(): readonly MemoryRequest[] {
-    return none;
   }
 
   returning({ payload }: TrapCall, at: Moment): void {
