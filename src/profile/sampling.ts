@@ -93,7 +93,7 @@ async function sleep(until: number, signal: AbortSignal): Promise<undefined> {
 }
 
 function hasEnded({ kind }: StopReply): boolean {
-  return kind === 'exited' || kind === 'terminated' || kind === 'gone' || kind === 'no-resumed';
+  return kind === 'exited' || kind === 'terminated' || kind === 'gone';
 }
 
 /** Stops that are not ours: signals are handed on, children let go. */

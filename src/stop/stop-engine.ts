@@ -165,10 +165,8 @@ export class StopEngine {
     await this.points.late.prepare();
     let stop: StopReply | undefined = await resuming.resume(options.session.batch());
     while (stop) {
-      if (stop.kind === 'signal') stop = await this.#visit(stop);
-      else if (stop.kind === 'exited' || stop.kind === 'terminated' || stop.kind === 'gone') {
-        return { kind: 'guest-ended', stop };
-      } else stop = await resuming.resume(options.session.batch());
+      if (stop.kind !== 'signal') return { kind: 'guest-ended', stop };
+      stop = await this.#visit(stop);
     }
     return { kind: 'asked' };
   }

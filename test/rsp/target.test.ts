@@ -65,7 +65,7 @@ t.test('numbers go on through includes and comments', async (t) => {
   const found = await describe({
     'target.xml': `<?xml version="1.0"?><!-- <reg name="no" bitsize="8"/> --><!DOCTYPE target SYSTEM "gdb-target.dtd">
       <target><architecture> riscv:rv64 </architecture><feature name="f"><reg name="a" bitsize="64"/></feature>
-      <xi:include href="one.xml"/><feature name="g"><reg name="d" bitsize='32' type="int" group="general"/></feature></target>`,
+      <xi:include href="one.xml"/><feature name="g"><reg name="d" bitsize='32' type="int"/></feature></target>`,
     'one.xml': '<feature name="h"><reg name="b" bitsize="64" regnum="65"/></feature>',
   });
   t.equal(found?.architecture, 'riscv:rv64');
@@ -77,7 +77,6 @@ t.test('numbers go on through includes and comments', async (t) => {
       ['d', 66, 32],
     ],
   );
-  t.match(found?.registers[2], { type: 'int', group: 'general' });
 });
 
 t.test('nested includes are read where they stand', async (t) => {
@@ -242,20 +241,11 @@ t.test('qSupported of every stub seen', async (t) => {
 });
 
 t.test('stop replies', async (t) => {
-  const none = new Map();
-  const signal = { kind: 'signal', signal: 5, hart: undefined, reason: undefined, registers: none };
+  const signal = { kind: 'signal', signal: 5, hart: undefined, reason: undefined };
   t.same(parseStopReply('S05'), signal);
   t.same(parseStopReply('T05thread:p01.02;'), { ...signal, hart: 'p01.02' });
   t.same(parseStopReply('T05'), signal);
-  t.same(parseStopReply('T0506:0100000000000000;10:3611;thread:p1e.1e;core:3;'), {
-    ...signal,
-    hart: 'p1e.1e',
-    core: 3,
-    registers: new Map([
-      [6, new Uint8Array([1, 0, 0, 0, 0, 0, 0, 0])],
-      [16, new Uint8Array([0x36, 0x11])],
-    ]),
-  });
+  t.same(parseStopReply('T0506:0100000000000000;10:3611;thread:p1e.1e;core:3;'), { ...signal, hart: 'p1e.1e' });
   t.same(parseStopReply('T05swbreak:;thread:1;'), { ...signal, reason: 'swbreak', hart: '1' });
   t.same(parseStopReply('T05hwbreak:;thread:1;'), { ...signal, reason: 'hwbreak', hart: '1' });
   t.same(parseStopReply('T05thread:p01.01;rwatch:80200010;'), {
@@ -292,11 +282,9 @@ t.test('stop replies', async (t) => {
     'what is not known is passed over',
   );
   t.same(parseStopReply('W00'), { kind: 'exited', status: 0 });
-  t.same(parseStopReply('W7;process:1e0a'), { kind: 'exited', status: 7, pid: '1e0a' }, 'gdbserver writes one digit');
-  t.same(parseStopReply('X09;process:1'), { kind: 'terminated', signal: 9, pid: '1' });
+  t.same(parseStopReply('W7;process:1e0a'), { kind: 'exited', status: 7 }, 'gdbserver writes one digit');
+  t.same(parseStopReply('X09;process:1'), { kind: 'terminated', signal: 9 });
   t.same(parseStopReply('X0b'), { kind: 'terminated', signal: 11 });
-  t.same(parseStopReply('w0;p1.2'), { kind: 'thread-exited', status: 0, hart: 'p1.2' });
-  t.same(parseStopReply('N'), { kind: 'no-resumed' });
   for (const text of [
     '',
     'OK',
@@ -310,7 +298,8 @@ t.test('stop replies', async (t) => {
     'T05thread:;',
     'T05thread:p1.zz;',
     'T05thread',
-    'w0;',
+    'w0;p1.2',
+    'N',
     'E01',
     'QC1',
   ]) {

@@ -66,6 +66,5 @@ export class PacketLog {
   stop(stop: SignalStop): void {
     if (stop.hart === undefined) this.quirks.add('stops name no thread');
     if (stop.reason !== undefined) this.quirks.add(`stops say \`${stop.reason}\``);
-    if (stop.registers.size > 0) this.quirks.add(`stops bring ${stop.registers.size} registers`);
   }
 }

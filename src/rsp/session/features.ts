@@ -11,9 +11,8 @@ export interface StubFeatures {
   readonly multiprocess: boolean;
   /** Actions of vCont (`c`, `C`, `s`, `S`, `t`, `r`); empty if vCont is not known. */
   readonly vCont: ReadonlySet<string>;
-  /** Stop replies say which kind of breakpoint was hit. */
+  /** Stop replies say that a software breakpoint was hit. */
   readonly swbreak: boolean;
-  readonly hwbreak: boolean;
   /** Objects that qXfer reads: `features`, `threads`, `memory-map`, ... */
   readonly transfer: ReadonlySet<string>;
   /** False for a stub that answers unknown v packets with something: its other v packets cannot be trusted either. */

@@ -118,7 +118,6 @@ export async function shakeHands(
     features: {
       ...{ ...said, vCont, singleRegister, qemuStepBits, signals, pointerBits: known?.pointerBits },
       swbreak: supported.get('swbreak') === '+',
-      hwbreak: supported.get('hwbreak') === '+',
       registerBlock: target.blockLength > 0,
       // Not vgdb, which alone has no-ack mode without vCont.
       batches: !isUserMode && !(noAck && vCont.size === 0),
@@ -181,7 +180,7 @@ function pidAt(stop: StopReply, harts: readonly string[]): string | undefined {
 function whyStopped(text: string): StopReply {
   const stop = parseStopReply(text);
   if (stop === undefined) throw protocolError(`it answers "${text.slice(0, 60)}" to "?"`);
-  if (stop.kind === 'exited' || stop.kind === 'terminated' || stop.kind === 'no-resumed') {
+  if (stop.kind !== 'signal') {
     throw new RsptraceError('RSP_NO_PROGRAM', 'The stub has no program to trace: it has ended, or was not started');
   }
   return stop;

@@ -122,8 +122,6 @@ export class HartRequests {
   #signals: SignalNumbers | undefined;
   /** All processes run together. */
   #isClustered = false;
-  /** The last plain continue, and its hart: it is the same at nearly every stop. */
-  #continue: { readonly hart: string | undefined; readonly made: ResumePackets } | undefined;
 
   constructor(link: Link) {
     this.#link = link;
@@ -173,16 +171,6 @@ export class HartRequests {
 
   /** The packets of a resume. `stopped`: the hart of the last stop. */
   packetsFor(resume: Resume, stopped: string | undefined): ResumePackets {
-    if (resume.kind !== 'continue' || resume.signal !== undefined || resume.hart !== undefined) {
-      return this.#make(resume, stopped);
-    }
-    if (this.#continue === undefined || this.#continue.hart !== stopped) {
-      this.#continue = { hart: stopped, made: this.#make(resume, stopped) };
-    }
-    return this.#continue.made;
-  }
-
-  #make(resume: Resume, stopped: string | undefined): ResumePackets {
     const actions = this.#actions;
     const action = resume.kind === 'continue' ? 'c' : 's';
     const signal = resume.signal && (this.#signals?.protocol(resume.signal) ?? resume.signal);

@@ -8,7 +8,8 @@ import { answerFileIo } from './file-io.js';
 import { HartRequests, type Resume } from './hart-requests.js';
 import { Interrupts } from './interrupts.js';
 import type { Request } from './request.js';
-import { StopReplies, type StopReply } from './stop-reply.js';
+import type { SignalNumbers } from './signals.js';
+import { isStopReply, parseStopReply, type StopReply } from './stop-reply.js';
 
 /**
  * What a session can do depends on what the target does:
@@ -25,7 +26,7 @@ export type SessionState =
   | { readonly kind: 'gone'; readonly reason: RsptraceError | undefined; readonly end?: StopReply };
 
 /** The target is stopped; the stub could not say why and where. */
-const unknownStop: StopReply = { kind: 'signal', signal: 0, hart: undefined, reason: undefined, registers: new Map() };
+const unknownStop: StopReply = { kind: 'signal', signal: 0, hart: undefined, reason: undefined };
 
 /** How long a target has stood since the connection, in milliseconds of the host. */
 export interface Standing {
@@ -52,7 +53,8 @@ export class RunControl implements LinkEvents {
   readonly requests: HartRequests;
   readonly #logger: Logger;
   readonly #onConsole: ((text: Uint8Array) => void) | undefined;
-  readonly #replies = new StopReplies();
+  /** How the stub's numbers of signals become the system's, once that is known. */
+  #signals: SignalNumbers | undefined;
   /** The run that has begun. */
   #waiting: Waiting | undefined;
   /** Something has arrived that makes earlier answers doubtful. */
@@ -105,7 +107,7 @@ export class RunControl implements LinkEvents {
   /** The handshake has learnt where the target is stopped. */
   begin(features: StubFeatures, stop: StopReply): void {
     this.requests.begin(features);
-    this.#replies.signals = features.signals;
+    this.#signals = features.signals;
     this.interrupts.begin(isProcess(features), features.signals.stop);
     this.#stoppedAt(stop);
   }
@@ -195,9 +197,11 @@ export class RunControl implements LinkEvents {
   // Reports of the link
 
   event(text: string): void {
-    const stop = this.#replies.parse(text);
+    const stop = parseStopReply(text);
     if (stop !== undefined) {
-      this.#stopped(stop);
+      this.#stopped(this.#signals?.inSystem(stop) ?? stop);
+    } else if (isStopReply(text)) {
+      throw protocolError(`it stops with "${text.slice(0, 60)}"`);
     } else if (this.#waiting !== undefined && text.startsWith('F')) {
       answerFileIo(text, this.link, this.state.kind === 'interrupting', (output) => this.console(output));
     } else if (this.#waiting !== undefined) {

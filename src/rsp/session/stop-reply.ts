@@ -1,33 +1,21 @@
 /*
- * GDB manual, "Stop Reply Packets": S, T, W, X, N, w. Keys of T that are hex numbers are expedited registers; keys that
- * are not known are passed over, as the manual asks. Non-stop notifications are not used by this client.
+ * GDB manual, "Stop Reply Packets": S, T, W, X. N and w come only to clients that ask for them. Keys of T that are not
+ * known are passed over, as the manual asks, and registers that are sent along.
  */
 
 import { type Addr, addr } from '../../base/addr.js';
-import { protocolError } from '../wire/framing.js';
 import { hexNumber, hexToBytes } from '../wire/hex.js';
-import type { SignalNumbers } from './signals.js';
 
-/** Why a hart stopped, if the stub says. `breakpoint`, `trace` and `signal` are lldb-server's words. */
-export type StopReason =
-  | 'swbreak'
-  | 'hwbreak'
-  | 'watch'
-  | 'rwatch'
-  | 'awatch'
-  | 'library'
-  | 'replaylog'
-  | 'fork'
-  | 'vfork'
-  | 'vforkdone'
-  | 'clone'
-  | 'exec'
-  | 'create'
-  | 'syscall_entry'
-  | 'syscall_return'
-  | 'breakpoint'
-  | 'trace'
-  | 'signal';
+/** The keys of T that say why a hart stopped. */
+const reasons = [
+  ...['swbreak', 'hwbreak', 'watch', 'rwatch', 'awatch', 'library', 'replaylog', 'fork', 'vfork', 'vforkdone'],
+  ...['clone', 'exec', 'create', 'syscall_entry', 'syscall_return'],
+] as const;
+/** What lldb-server has behind the key `reason`, besides `watchpoint`. */
+const lldbReasons = ['breakpoint', 'trace', 'signal', 'exec', 'fork', 'vfork', 'vforkdone'] as const;
+
+/** Why a hart stopped, if the stub says. */
+export type StopReason = (typeof reasons)[number] | (typeof lldbReasons)[number];
 
 export interface SignalStop {
   readonly kind: 'signal';
@@ -42,55 +30,18 @@ export interface SignalStop {
   readonly child?: string;
   /** The program that exec runs now. */
   readonly path?: string;
-  /** Registers sent along, by number, in the target's byte order. */
-  readonly registers: ReadonlyMap<number, Uint8Array>;
-  readonly core?: number;
 }
 
 export type StopReply =
   | SignalStop
-  | { readonly kind: 'exited'; readonly status: number; readonly pid?: string }
+  | { readonly kind: 'exited'; readonly status: number }
   /** `name`: of the signal, with SIG, where the system's names are known. */
-  | { readonly kind: 'terminated'; readonly signal: number; readonly name?: string; readonly pid?: string }
-  /** One thread has ended; the others are as they were. */
-  | { readonly kind: 'thread-exited'; readonly status: number; readonly hart: string }
-  /** Nothing is left that could run. */
-  | { readonly kind: 'no-resumed' }
+  | { readonly kind: 'terminated'; readonly signal: number; readonly name?: string }
   /** The connection ended while the target ran. */
   | { readonly kind: 'gone' };
 
 const THREAD_ID = /^(?:p-?[0-9a-fA-F]{1,16}(?:\.-?[0-9a-fA-F]{1,16})?|-?[0-9a-fA-F]{1,16})$/;
-const STOP = /^(?:T[0-9a-fA-F]{2}|S[0-9a-fA-F]{2}$|[WX][0-9a-fA-F]{1,8}(?:;|$)|N$|w[0-9a-fA-F]{1,8};)/;
-const LONGEST_REGISTER = 1024;
-const noRegisters: ReadonlyMap<number, Uint8Array> = new Map();
-
-const REASONS: Readonly<Record<string, StopReason>> = {
-  swbreak: 'swbreak',
-  hwbreak: 'hwbreak',
-  watch: 'watch',
-  rwatch: 'rwatch',
-  awatch: 'awatch',
-  library: 'library',
-  replaylog: 'replaylog',
-  fork: 'fork',
-  vfork: 'vfork',
-  vforkdone: 'vforkdone',
-  clone: 'clone',
-  exec: 'exec',
-  create: 'create',
-  syscall_entry: 'syscall_entry',
-  syscall_return: 'syscall_return',
-};
-const LLDB_REASONS: Readonly<Record<string, StopReason>> = {
-  breakpoint: 'breakpoint',
-  trace: 'trace',
-  signal: 'signal',
-  watchpoint: 'watch',
-  exec: 'exec',
-  fork: 'fork',
-  vfork: 'vfork',
-  vforkdone: 'vforkdone',
-};
+const STOP = /^(?:T[0-9a-fA-F]{2}|S[0-9a-fA-F]{2}$|[WX][0-9a-fA-F]{1,8}(?:;|$))/;
 
 export function isThreadId(text: string): boolean {
   return THREAD_ID.test(text);
@@ -117,38 +68,8 @@ export function isStopReply(text: string): boolean {
 /** Reads a stop reply; undefined when it is none, or one that contradicts the manual. */
 export function parseStopReply(text: string): StopReply | undefined {
   if (!STOP.test(text)) return undefined;
-  switch (text[0]) {
-    case 'T':
-      return parseT(text);
-    case 'S':
-      return { kind: 'signal', signal: signalOf(text), hart: undefined, reason: undefined, registers: noRegisters };
-    case 'W':
-    case 'X':
-      return parseExit(text);
-    case 'w':
-      return parseThreadExit(text);
-    default:
-      return { kind: 'no-resumed' };
-  }
-}
-
-/** The stop replies of one stub. Most are spelt like the one before, which is not parsed again. */
-export class StopReplies {
-  /** How the stub's numbers of signals become the system's, once that is known. */
-  signals: SignalNumbers | undefined;
-  #text = '';
-  #stop: StopReply | undefined;
-
-  /** The stop of a packet; undefined if it has another form. Throws `RSP_PROTOCOL` for one that makes no sense. */
-  parse(text: string): StopReply | undefined {
-    if (this.#stop !== undefined && text === this.#text) return this.#stop;
-    if (!isStopReply(text)) return undefined;
-    const stop = parseStopReply(text);
-    if (stop === undefined) throw protocolError(`it stops with "${text.slice(0, 60)}"`);
-    this.#text = text;
-    this.#stop = this.signals?.inSystem(stop) ?? stop;
-    return this.#stop;
-  }
+  if (text[0] === 'T') return parseT(text);
+  return text[0] === 'S' ? { kind: 'signal', signal: signalOf(text), hart: undefined, reason: undefined } : parseExit(text);
 }
 
 function signalOf(text: string): number {
@@ -162,8 +83,6 @@ interface TFields {
   address?: Addr | undefined;
   child?: string | undefined;
   path?: string | undefined;
-  core?: number | undefined;
-  registers?: Map<number, Uint8Array>;
 }
 
 function parseT(text: string): SignalStop | undefined {
@@ -176,9 +95,9 @@ function parseT(text: string): SignalStop | undefined {
     if (!readField(fields, text.slice(at, colon), text.slice(colon + 1, end))) return undefined;
     at = end + 1;
   }
-  const { hart, reason, address, child, path, core, registers = noRegisters } = fields;
+  const { hart, reason, address, child, path } = fields;
   const watched = reason?.endsWith('watch') ? address : undefined;
-  return { kind: 'signal', signal: signalOf(text), hart, reason, address: watched, child, path, registers, core };
+  return { kind: 'signal', signal: signalOf(text), hart, reason, address: watched, child, path };
 }
 
 /** False for a thread that is none. What is not known is passed over. */
@@ -188,23 +107,16 @@ function readField(fields: TFields, key: string, value: string): boolean {
     fields.hart = value;
     return true;
   }
-  const number = hexNumber(key);
-  if (number !== undefined) {
-    const bytes = value.length <= 2 * LONGEST_REGISTER ? hexToBytes(value) : undefined;
-    if (bytes === undefined) return true;
-    fields.registers ??= new Map();
-    fields.registers.set(number, bytes);
-  } else if (key === 'core') fields.core = hexNumber(value);
-  else if (key === 'reason') fields.reason ??= LLDB_REASONS[value];
+  const reason = reasons.find((each) => each === key);
+  if (key === 'reason') fields.reason ??= value === 'watchpoint' ? 'watch' : lldbReasons.find((each) => each === value);
   else if (key === 'description') fields.address ??= watchedAddress(value);
-  else if (Object.hasOwn(REASONS, key)) readReason(fields, key, value);
+  else if (reason !== undefined) readReason(fields, reason, value);
   return true;
 }
 
-function readReason(fields: TFields, key: string, value: string): void {
-  const reason = REASONS[key];
+function readReason(fields: TFields, reason: StopReason, value: string): void {
   fields.reason = reason;
-  if (key.endsWith('watch') && /^[0-9a-fA-F]{1,16}$/.test(value)) fields.address = addr(BigInt(`0x${value}`));
+  if (reason.endsWith('watch') && /^[0-9a-fA-F]{1,16}$/.test(value)) fields.address = addr(BigInt(`0x${value}`));
   else if (reason === 'fork' || reason === 'vfork' || reason === 'clone')
     fields.child = isThreadId(value) ? value : undefined;
   else if (reason === 'exec') fields.path = textOf(value);
@@ -221,18 +133,9 @@ function watchedAddress(description: string): Addr | undefined {
 }
 
 function parseExit(text: string): StopReply | undefined {
-  const match = /^[WX]([0-9a-fA-F]+)(?:;process:([0-9a-fA-F]{1,16}))?(?:;.*)?$/.exec(text);
-  const number = match?.[1] === undefined ? undefined : hexNumber(match[1]);
+  const number = hexNumber(/^[WX]([0-9a-fA-F]+)(?:;.*)?$/.exec(text)?.[1] ?? '');
   if (number === undefined) return undefined;
-  const pid = match?.[2] === undefined ? {} : { pid: match[2] };
-  return text[0] === 'W' ? { kind: 'exited', status: number, ...pid } : { kind: 'terminated', signal: number, ...pid };
-}
-
-function parseThreadExit(text: string): StopReply | undefined {
-  const [status = '', hart = ''] = text.slice(1).split(';');
-  const number = hexNumber(status);
-  if (number === undefined || !isThreadId(hart)) return undefined;
-  return { kind: 'thread-exited', status: number, hart };
+  return text[0] === 'W' ? { kind: 'exited', status: number } : { kind: 'terminated', signal: number };
 }
 
 function textOf(hex: string): string | undefined {

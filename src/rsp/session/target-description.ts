@@ -14,8 +14,6 @@ export interface RegisterDescription {
   /** The stub's number, which `p` and `P` take. */
   readonly number: number;
   readonly bits: number;
-  readonly type: string | undefined;
-  readonly group: string | undefined;
   /** Byte offset in the answer to `g`; undefined when it is not in there. */
   readonly offsetInG: number | undefined;
 }
@@ -25,8 +23,6 @@ export interface RegisterSpec {
   readonly name: string;
   readonly number: number;
   readonly bits: number;
-  readonly type?: string | undefined;
-  readonly group?: string | undefined;
   /** lldb-server says where in `g` a register lies. */
   readonly offset?: number | undefined;
 }
@@ -67,14 +63,8 @@ export class TargetDescription {
       if (spec.offset === undefined) offset += size;
       // It has its place in g, too.
       if (registers.has(spec.name)) continue;
-      registers.set(spec.name, {
-        name: spec.name,
-        number: spec.number,
-        bits: spec.bits,
-        type: spec.type,
-        group: spec.group,
-        offsetInG: at + size <= blockLength ? at : undefined,
-      });
+      const { name, number, bits } = spec;
+      registers.set(name, { name, number, bits, offsetInG: at + size <= blockLength ? at : undefined });
     }
     this.registers = registers;
     this.#aliases = aliasesOf(aliases, registers);
@@ -158,14 +148,7 @@ function registerOf(attributes: ReadonlyMap<string, string>, next: number): Regi
   if (bits === undefined || bits === 0 || bits > 65536 || bits % 8 !== 0)
     throw badXml(`${name} has an impossible size`);
   if (number === undefined || number > 65535) throw badXml(`${name} has an impossible number`);
-  return {
-    name,
-    number,
-    bits,
-    type: attributes.get('type'),
-    group: attributes.get('group'),
-    offset: numberOf(attributes.get('offset')),
-  };
+  return { name, number, bits, offset: numberOf(attributes.get('offset')) };
 }
 
 function numberOf(text: string | undefined): number | undefined {

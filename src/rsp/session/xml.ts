@@ -15,8 +15,8 @@ interface XmlElement {
 
 /** Elements in document order: each is opened before its content and closed after it. */
 interface XmlHandler {
-  open?(element: { readonly name: string; readonly attributes: ReadonlyMap<string, string> }, depth: number): void;
-  close?(element: XmlElement, depth: number): void;
+  open?(element: Omit<XmlElement, 'text'>): void;
+  close?(element: XmlElement): void;
 }
 
 const DEEPEST = 32;
@@ -25,11 +25,9 @@ const ATTRIBUTE = /\s+([A-Za-z_:][\w:.-]*)\s*=\s*(?:"([^"<]*)"|'([^'<]*)')/y;
 const TAG_END = /\s*(\/?)>/y;
 const NAMED: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
 
-type Open = { readonly name: string; readonly attributes: ReadonlyMap<string, string>; text: string };
-
 /** Walks through a document; `what` names it in errors (`RSP_BAD_XML`). */
 export function readXml(text: string, what: string, handler: XmlHandler): void {
-  const open: Open[] = [];
+  const open: (Omit<XmlElement, 'text'> & { text: string })[] = [];
   let at = 0;
   let roots = 0;
   const bad = (why: string): RsptraceError =>
@@ -45,7 +43,7 @@ export function readXml(text: string, what: string, handler: XmlHandler): void {
     const element = open.pop();
     if (element === undefined || element.name !== name) throw bad('a closing tag that closes nothing');
     at = after('>', at);
-    handler.close?.({ ...element, text: element.text.trim() }, open.length);
+    handler.close?.({ ...element, text: element.text.trim() });
   };
   const opening = (): void => {
     NAME.lastIndex = at + 1;
@@ -58,8 +56,8 @@ export function readXml(text: string, what: string, handler: XmlHandler): void {
     const close = TAG_END.exec(text);
     if (close === null) throw bad(`tag "${name}" does not end`);
     at = TAG_END.lastIndex;
-    handler.open?.({ name, attributes }, open.length);
-    if (close[1] === '/') handler.close?.({ name, attributes, text: '' }, open.length);
+    handler.open?.({ name, attributes });
+    if (close[1] === '/') handler.close?.({ name, attributes, text: '' });
     else open.push({ name, attributes, text: '' });
   };
   while (at < text.length) {
