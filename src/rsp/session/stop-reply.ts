@@ -69,7 +69,9 @@ export function isStopReply(text: string): boolean {
 export function parseStopReply(text: string): StopReply | undefined {
   if (!STOP.test(text)) return undefined;
   if (text[0] === 'T') return parseT(text);
-  return text[0] === 'S' ? { kind: 'signal', signal: signalOf(text), hart: undefined, reason: undefined } : parseExit(text);
+  return text[0] === 'S'
+    ? { kind: 'signal', signal: signalOf(text), hart: undefined, reason: undefined }
+    : parseExit(text);
 }
 
 function signalOf(text: string): number {
