@@ -323,8 +323,9 @@ export class DebugInfo {
 export function debugInfoMissing(elf: ElfFile): RsptraceError {
   const link = debugLink(elf);
   return new RsptraceError('DWARF_MISSING', `${elf.path} has no debug info`, {
-    hint:
-      link === undefined
+    hint: elf.has('.zdebug_info')
+      ? 'its sections .zdebug_* are packed in a way of before 2015: objcopy --decompress-debug-sections unpacks them'
+      : link === undefined
         ? 'put `debug = 2` and `strip = false` under [profile.release] in Cargo.toml (dev builds have it), and do not run strip on the file'
         : `it was moved to ${link.name} (build id ${elf.buildId ?? 'none'}): give that file with --debug-file, or its folder with --debug-dir; debuginfod-find debuginfo fetches it by that id, and distributions have it in a package -dbgsym or -debuginfo`,
   });

@@ -230,7 +230,7 @@ export class ElfFile {
 
   /** From .symtab, which a stripped program has in its debug file only; else from .dynsym. */
   get symbols(): ElfSymbols {
-    this.#symbols ??= this.#sections.hasPlain('.symtab')
+    this.#symbols ??= this.#sections.has('.symtab')
       ? ElfSymbols.load(this)
       : (this.#beside.debug?.symbols ?? ElfSymbols.load(this));
     return this.#symbols;
@@ -242,9 +242,8 @@ export class ElfFile {
   }
 
   /**
-   * A section's bytes, from the debug file if that has the section. Unpacked if compressed (SHF_COMPRESSED, or the
-   * older `.zdebug_*` in place of `.debug_*`). Undefined if the section does not exist or has no bytes in the file.
-   * Throws `ELF_DAMAGED`.
+   * A section's bytes, from the debug file if that has the section; unpacked if compressed. Undefined if the section
+   * does not exist or has no bytes in the file. Throws `ELF_DAMAGED`.
    */
   section(name: string): Uint8Array | undefined {
     if (this.#beside.debug?.has(name) && isDebugSection(name)) return this.#beside.debug.section(name);

@@ -66,7 +66,7 @@ class PlacedObject {
     for (const { info } of sections.filter(isRela)) {
       const target = sections[info];
       if (target === undefined || (target.flags & SHF_COMPRESSED) === 0) continue;
-      this.#unpacked.set(info, decompressSection(this.#raw(target), target.name, false, budget));
+      this.#unpacked.set(info, decompressSection(this.#raw(target), target.name, budget));
     }
     const fromFile = this.#regions.map(({ fileSize }) => fileSize);
     const all = [

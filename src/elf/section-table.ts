@@ -8,11 +8,10 @@ import { SHT } from './constants.js';
 import type { FileBytes } from './file-bytes.js';
 import type { ElfSection } from './headers.js';
 
-// Compressed sections: gABI, chapter 4, "Section Compression" (Elf64_Chdr before a zlib or zstd stream), and the
-// older GNU form, `.zdebug_*`: "ZLIB", the unpacked size as a big-endian 64-bit number, a zlib stream.
+// Compressed sections: gABI, chapter 4, "Section Compression" (Elf64_Chdr before a zlib or zstd stream).
 //
-// Refused: other algorithms, a stream that is damaged or unpacks to another size than announced, and an announced
-// size beyond 64 times the packed one (and 16 MiB): debug info packs 2 to 10 times.
+// Refused: other algorithms, the older `.zdebug_*`, a stream that is damaged or unpacks to another size than announced,
+// and an announced size beyond 64 times the packed one (and 16 MiB): debug info packs 2 to 10 times.
 export const SHF_COMPRESSED = 0x800;
 const ELFCOMPRESS_ZLIB = 1;
 const ELFCOMPRESS_ZSTD = 2;
@@ -23,16 +22,8 @@ const ALWAYS_ALLOWED = 16 << 20;
  * Unpacks a section's bytes, after the announced size was charged. Throws `ELF_DAMAGED` with its name,
  * `PART_MISSING`, `ELF_TOO_COSTLY`.
  */
-export function decompressSection(raw: Uint8Array, name: string, legacy: boolean, budget: Budget): Uint8Array {
+export function decompressSection(raw: Uint8Array, name: string, budget: Budget): Uint8Array {
   const r = new ByteReader(raw, name);
-  if (legacy) {
-    if (raw.length < 12 || Buffer.from(raw.subarray(0, 4)).toString('latin1') !== 'ZLIB') {
-      throw damaged(name, 'it does not begin with "ZLIB"');
-    }
-    r.skip(4);
-    const size = Number(Buffer.from(r.take(8)).readBigUInt64BE());
-    return unpack(name, size, raw.subarray(12), inflate, budget);
-  }
   const type = r.u32();
   r.skip(4);
   const size = r.u64n();
@@ -102,11 +93,6 @@ export class SectionTable {
 
   /** Whether a section of this name exists, compressed or not. */
   has(name: string): boolean {
-    return this.hasPlain(name) || (name.startsWith('.debug_') && this.#byName.has(`.z${name.slice(1)}`));
-  }
-
-  /** Whether a section is spelt like this. */
-  hasPlain(name: string): boolean {
     return this.#byName.has(name);
   }
 
@@ -115,14 +101,12 @@ export class SectionTable {
     const known = this.#contents.get(name);
     if (known instanceof RsptraceError) throw known;
     if (known !== undefined) return known;
-    const legacy = name.startsWith('.debug_') ? `.z${name.slice(1)}` : undefined;
-    const header = this.#byName.get(name) ?? (legacy === undefined ? undefined : this.#byName.get(legacy));
+    const header = this.#byName.get(name);
     if (header === undefined) return undefined;
     const pieces = this.#alike(header).filter(({ type }) => type !== SHT.NOBITS);
     const [first, ...more] = pieces;
     if (first === undefined) return undefined;
-    const isLegacy = first.name === legacy;
-    const bytes = more.length === 0 ? this.#load(first, isLegacy) : this.#joined(pieces, isLegacy);
+    const bytes = more.length === 0 ? this.#load(first) : this.#joined(pieces);
     this.#contents.set(name, bytes);
     if (bytes instanceof RsptraceError) throw bytes;
     return bytes;
@@ -130,7 +114,7 @@ export class SectionTable {
 
   /** Object and .dwo files have a section of one name for each type unit (COMDAT groups): they are one, in their order. */
   #alike(header: ElfSection): readonly ElfSection[] {
-    const isOfUnits = /\.dwo$|^\.z?debug_(?:info|types)$/.test(header.name);
+    const isOfUnits = /\.dwo$|^\.debug_(?:info|types)$/.test(header.name);
     return isOfUnits ? this.all.filter(({ name }) => name === header.name) : [header];
   }
 
@@ -144,11 +128,11 @@ export class SectionTable {
   }
 
   /** The pieces as one; the first error, if one could not be read. */
-  #joined(pieces: readonly ElfSection[], legacy: boolean): Uint8Array | RsptraceError {
+  #joined(pieces: readonly ElfSection[]): Uint8Array | RsptraceError {
     const name = pieces[0]?.name ?? '';
     const size = pieces.reduce((sum, piece) => sum + piece.size, 0);
     if (size > this.#file.size) return this.#file.damaged(`its ${pieces.length} sections ${name} overlap`);
-    const read = pieces.map((piece) => this.#load(piece, legacy));
+    const read = pieces.map((piece) => this.#load(piece));
     const error = read.find((piece) => piece instanceof RsptraceError);
     if (error !== undefined) return error;
     const bytes = read as Uint8Array[];
@@ -159,23 +143,20 @@ export class SectionTable {
     return Buffer.concat(bytes);
   }
 
-  #load(section: ElfSection, legacy: boolean): Uint8Array | RsptraceError {
+  /** The error is kept if the section does not unpack, so that it is not tried again. */
+  #load(section: ElfSection): Uint8Array | RsptraceError {
     const raw = this.#file.range(section.name, section.offset, section.size);
-    return (section.flags & SHF_COMPRESSED) !== 0 || legacy ? this.#unpack(raw, section.name, legacy) : raw;
+    if ((section.flags & SHF_COMPRESSED) === 0) return raw;
+    try {
+      return decompressSection(raw, section.name, this.#budget);
+    } catch (error) {
+      if (error instanceof RsptraceError) return error;
+      throw error;
+    }
   }
 
   /** A section's bytes as they are in the file. */
   raw(section: ElfSection): Uint8Array | undefined {
     return section.type === SHT.NOBITS ? undefined : this.#file.range(section.name, section.offset, section.size);
-  }
-
-  /** The error is kept if the section does not unpack, so that it is not tried again. */
-  #unpack(raw: Uint8Array, name: string, legacy: boolean): Uint8Array | RsptraceError {
-    try {
-      return decompressSection(raw, name, legacy, this.#budget);
-    } catch (error) {
-      if (error instanceof RsptraceError) return error;
-      throw error;
-    }
   }
 }
