@@ -3,7 +3,7 @@
 //   code (uleb) | tag (uleb) | has children (1)
 //   | { attribute (uleb) | form (uleb) [| value (sleb), for implicit_const] }* | 0 0
 //
-// that ends with code 0. Each table is compiled once for the unit's sizes into columns. Each declaration gets a
+// that ends with code 0. Each table is compiled once for the unit's version into columns. Each declaration gets a
 // program that skips all its attributes at once. Unknown tags and attributes are kept. An unknown form is kept too;
 // it is refused only when a DIE of that declaration is read, because its size is not known.
 import type { Budget } from '../base/budget.js';
@@ -12,14 +12,6 @@ import { isDamage, RsptraceError } from '../base/errors.js';
 import { U32Column } from '../base/growable.js';
 import { DW_FORM } from './constants.js';
 import { fixedSize, skipStep } from './form-sizes.js';
-
-/** The sizes that a unit's header sets, on which the sizes of forms depend. */
-export interface UnitFormat {
-  readonly version: number;
-  readonly addressSize: number;
-  /** 4 or 8: 32- or 64-bit DWARF. */
-  readonly offsetSize: number;
-}
 
 /** The most attributes of one declaration: real ones have below 30. */
 const MAX_ATTRIBUTES = 256;
@@ -35,10 +27,10 @@ class AttributeColumns {
   readonly skipStart = new U32Column();
   readonly skip: number[] = [];
   readonly implicit = new Map<number, bigint>();
-  readonly #format: UnitFormat;
+  readonly #version: number;
 
-  constructor(format: UnitFormat) {
-    this.#format = format;
+  constructor(version: number) {
+    this.#version = version;
   }
 
   /** Reads the attributes of one declaration. */
@@ -56,7 +48,7 @@ class AttributeColumns {
       this.name.push(name);
       this.form.push(form);
       this.fixed.push(run ?? NOT_FIXED);
-      const size = fixedSize(form, this.#format);
+      const size = fixedSize(form, this.#version);
       if (size >= 0) {
         if (run === undefined) this.#skipMore(size);
         else run += size;
@@ -113,17 +105,17 @@ export class AbbrevTable {
   readonly attrFixed: Uint32Array;
   /** Values of implicit_const, by attribute index. */
   readonly implicit: ReadonlyMap<number, bigint>;
-  /** What it is compiled for. */
-  readonly format: UnitFormat;
+  /** Of DWARF, that it is compiled for: the size of a form depends on it. */
+  readonly version: number;
   /** The programs that skip, one behind the other; where that of a row begins. */
   readonly #skip: { readonly steps: Int32Array; readonly start: Uint32Array };
   readonly #rowOfCode: Map<number, number> | undefined;
 
   /** Reads the table up to its end. */
-  constructor(r: ByteReader, format: UnitFormat) {
+  constructor(r: ByteReader, version: number) {
     const tag = new U32Column();
     const children = new U32Column();
-    const attributes = new AttributeColumns(format);
+    const attributes = new AttributeColumns(version);
     let rowOfCode: Map<number, number> | undefined;
     for (let code = r.uleb(); code !== 0; code = r.uleb()) {
       const row = tag.length;
@@ -137,7 +129,7 @@ export class AbbrevTable {
       attributes.read(r);
     }
     attributes.end();
-    this.format = format;
+    this.version = version;
     this.tag = tag.rows().slice();
     this.children = children.rows().slice();
     this.attrStart = attributes.start.rows().slice();
@@ -169,7 +161,7 @@ export class AbbrevTable {
     let at = offset;
     for (let i = start[row] as number; i < end; i++) {
       const step = steps[i] as number;
-      at = step >= 0 ? at + step : skipStep(bytes, at, step, this.format);
+      at = step >= 0 ? at + step : skipStep(bytes, at, step);
     }
     return at;
   }
@@ -180,8 +172,8 @@ export class AbbrevTable {
     if (fixed !== NOT_FIXED) return offset + fixed;
     let at = offset;
     for (let i = this.attrStart[row] as number; i < index; i++) {
-      const size = fixedSize(this.attrForm[i] as number, this.format);
-      at = size >= 0 ? at + size : skipStep(bytes, at, size, this.format);
+      const size = fixedSize(this.attrForm[i] as number, this.version);
+      at = size >= 0 ? at + size : skipStep(bytes, at, size);
     }
     return at;
   }
@@ -190,7 +182,7 @@ export class AbbrevTable {
 /** Cost of one byte of the section in a table's columns. */
 const BYTES_IN_TABLE = 12;
 
-/** Compiled tables by offset and unit format. The work is bounded, because units may point into each other's tables. */
+/** Compiled tables by offset and version. The work is bounded, because units may point into each other's tables. */
 export class AbbrevCache {
   readonly #section: Uint8Array;
   readonly #budget: Budget;
@@ -202,19 +194,19 @@ export class AbbrevCache {
   }
 
   /** Throws `DWARF_DAMAGED`, `INPUT_DAMAGED`, the same one each time. */
-  get(offset: number, format: UnitFormat): AbbrevTable {
-    const key = `${offset}/${format.version}/${format.addressSize}/${format.offsetSize}`;
-    const known = this.#tables.get(key) ?? this.#compile(offset, format);
+  get(offset: number, version: number): AbbrevTable {
+    const key = `${offset}/${version}`;
+    const known = this.#tables.get(key) ?? this.#compile(offset, version);
     this.#tables.set(key, known);
     if (known instanceof RsptraceError) throw known;
     return known;
   }
 
-  #compile(offset: number, format: UnitFormat): AbbrevTable | RsptraceError {
+  #compile(offset: number, version: number): AbbrevTable | RsptraceError {
     // Real tables do not overlap; those of a damaged file may all be as long as the section.
     try {
       const r = new ByteReader(this.#section, '.debug_abbrev', Math.min(offset, this.#section.length));
-      const table = new AbbrevTable(r, format);
+      const table = new AbbrevTable(r, version);
       this.#charge(r.offset - offset);
       return table;
     } catch (error) {

@@ -36,22 +36,17 @@ export const DW_CFA = {
   GNU_negative_offset_extended: 0x2f,
 } as const;
 
-/** Pointer encodings of .eh_frame: LSB core specification, "DWARF Extensions", tables 10-2 and 10-3. */
+/**
+ * Pointer encodings of .eh_frame that compilers of 64-bit programs write: LSB core specification, "DWARF Extensions",
+ * tables 10-2 and 10-3.
+ */
 export const DW_EH_PE = {
   absptr: 0x00,
   uleb128: 0x01,
-  udata2: 0x02,
   udata4: 0x03,
   udata8: 0x04,
-  sleb128: 0x09,
-  sdata2: 0x0a,
   sdata4: 0x0b,
   sdata8: 0x0c,
   pcrel: 0x10,
-  textrel: 0x20,
-  datarel: 0x30,
-  funcrel: 0x40,
-  aligned: 0x50,
-  indirect: 0x80,
   omit: 0xff,
 } as const;

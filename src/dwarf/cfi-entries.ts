@@ -1,14 +1,14 @@
 // CIEs and FDEs of .debug_frame (DWARF 5, section 6.4.1, versions 1, 3 and 4) and .eh_frame (LSB core specification,
 // "Exception Frames", version 1):
 //
-//   length (4, or ffffffff and 8) | id or CIE pointer (4 or 8) | ...
+//   length (4) | id or CIE pointer (4) | ...
 //   CIE  version (1) | augmentation, NUL | [v4: address size, segment size] | code align (uleb) | data align (sleb) |
 //        return address register (v1: 1, else uleb) | [z: length, then data] | initial instructions
 //   FDE  first address, length of the range (encoded) | [z: length, then data] | instructions
 //
 // Augmentations: `eh`, and z with any of R, S, L, P, B, G; of these without z those that have no data. Refused, entry
-// by entry: others without z, segments, 32-bit addresses in version 4. .eh_frame_hdr is not needed and not read: its
-// search table says nothing that the entries do not.
+// by entry: others without z, segments, 32-bit addresses in version 4, pointers that are neither absolute nor relative
+// to their place. .eh_frame_hdr is not needed and not read: its search table says nothing that the entries do not.
 import { highHalf, lowHalf } from '../base/addr.js';
 import { ByteReader } from '../base/byte-reader.js';
 import { isDamage, messageOf, RsptraceError } from '../base/errors.js';
@@ -52,22 +52,14 @@ export class CfiSection {
   readonly bytes: Uint8Array;
   readonly #elf: ElfFile;
   readonly #address: CodeAddress;
-  readonly #bases: Readonly<Record<'text' | 'data', CodeAddress>>;
   /** By offset; undefined for one that cannot be used. */
   readonly #cies = new Map<number, Cie | undefined>();
 
   constructor(elf: ElfFile, name: '.eh_frame' | '.debug_frame') {
-    const at = (wanted: string): CodeAddress =>
-      elf.codes.toCode(elf.sections.find((s) => s.name === wanted)?.address ?? 0n);
     this.name = name;
     this.bytes = elf.section(name) ?? new Uint8Array(0);
     this.#elf = elf;
-    this.#address = at(name);
-    this.#bases = { text: at('.text'), data: at('.got') };
-  }
-
-  get #isEh(): boolean {
-    return this.name === '.eh_frame';
+    this.#address = elf.codes.toCode(elf.sections.find((s) => s.name === name)?.address ?? 0n);
   }
 
   /** The FDEs of loaded code, in the order of the file. Unreadable ones are reported to `warn` and left out. */
@@ -93,22 +85,15 @@ export class CfiSection {
 
   #entryAt(at: number): Entry {
     const r = new ByteReader(this.bytes, this.name, at);
-    let length = r.u32();
-    const size = length === 0xffff_ffff ? 8 : 4;
-    if (size === 8) length = r.u64n();
+    const length = r.u32();
     const start = r.offset;
     // An empty entry ends what one object file contributed; others may follow.
     if (length === 0) return { isCie: true, start, end: start, cieAt: 0 };
-    if (length > r.remaining || length < size) throw r.truncated(`an entry of ${length} bytes`);
+    if (length > r.remaining || length < 4) throw r.truncated(`an entry of ${length} bytes`);
     const end = start + length;
-    if (this.#isEh) {
-      const back = size === 8 ? r.u64n() : r.u32();
-      return { isCie: back === 0, start: r.offset, end, cieAt: start - back };
-    }
-    const low = r.u32();
-    const high = size === 8 ? r.u32() : 0;
-    const isCie = low === 0xffff_ffff && (size === 4 || high === 0xffff_ffff);
-    return { isCie, start: r.offset, end, cieAt: high * 0x1_0000_0000 + low };
+    const id = r.u32();
+    if (this.name === '.eh_frame') return { isCie: id === 0, start: r.offset, end, cieAt: start - id };
+    return { isCie: id === 0xffff_ffff, start: r.offset, end, cieAt: id };
   }
 
   #cie(at: number): Cie | undefined {
@@ -156,7 +141,7 @@ export class CfiSection {
     for (const letter of text.slice(1)) {
       if (letter === 'R') found.encoding = r.u8();
       else if (letter === 'S') found.isSignalFrame = true;
-      else if (letter === 'P') this.#pointer(r, r.u8() & ~DW_EH_PE.indirect, 0);
+      else if (letter === 'P') rawPointer(r, r.u8() & 0x0f);
       else if (letter === 'L') {
         found.lsda = r.u8();
         // The length gives the end of what is not known.
@@ -170,7 +155,7 @@ export class CfiSection {
     const cie = cieAt < 0 || cieAt >= this.bytes.length ? undefined : this.#cie(cieAt);
     if (cie === undefined) throw refused('an entry whose CIE is not there or cannot be used');
     const r = new ByteReader(this.bytes, this.name, start, end);
-    const low = this.#pointer(r, cie.encoding, 0);
+    const low = this.pointer(r, cie.encoding);
     const length = signedWord(...rawPointer(r, cie.encoding & 0x0f));
     const size = cie.hasAugmentationData ? r.uleb() : 0;
     const data = r.offset;
@@ -180,53 +165,22 @@ export class CfiSection {
   }
 
   /** Where a function has its language's data, which say where its landing pads are; undefined if it has none. */
-  lsda({ cie: { lsda: encoding }, low, data, start }: Fde): CodeAddress | undefined {
+  lsda({ cie: { lsda: encoding }, data, start }: Fde): CodeAddress | undefined {
     if (encoding === undefined) return undefined;
     const reader = (): ByteReader => new ByteReader(this.bytes, this.name, data, start);
     if (rawPointer(reader(), encoding & 0x0f).every((word) => word === 0)) return undefined;
-    return this.#pointer(reader(), encoding, low);
+    return this.pointer(reader(), encoding);
   }
 
-  /** An encoded pointer; NaN for one outside every address space. funcrel counts from `base`. */
-  pointer(r: ByteReader, cie: Cie, base: CodeAddress): CodeAddress {
-    return this.#pointer(r, cie.encoding, base);
-  }
-
-  #pointer(r: ByteReader, encoding: number, base: CodeAddress): CodeAddress {
+  /** An encoded pointer; NaN for one outside every address space. */
+  pointer(r: ByteReader, encoding: number): CodeAddress {
     const { codes } = this.#elf;
-    if ((encoding & 0x70) === DW_EH_PE.aligned) r.skip(-(this.#address + r.offset) & 7);
     const here = this.#address + r.offset;
     const [low, high] = rawPointer(r, encoding & 0x0f);
-    const target = this.#target(encoding & 0x70, low, high, { here, base });
-    if ((encoding & DW_EH_PE.indirect) === 0 || Number.isNaN(target)) return target;
-    const held = this.#elf.bytesAt(codes.fromCode(target), 8);
-    if (held === undefined) throw refused('a pointer through memory that the file does not load');
-    const at = new ByteReader(held, this.name);
-    return codes.ofMemory(at.u32(), at.u32());
-  }
-
-  #target(
-    application: number,
-    low: number,
-    high: number,
-    from: { readonly here: CodeAddress; readonly base: CodeAddress },
-  ): CodeAddress {
-    const { codes } = this.#elf;
-    switch (application) {
-      case DW_EH_PE.absptr:
-      case DW_EH_PE.aligned:
-        return codes.ofFile(low, high);
-      case DW_EH_PE.pcrel:
-        return codes.plus(from.here, low, high);
-      case DW_EH_PE.textrel:
-        return codes.plus(this.#bases.text, low, high);
-      case DW_EH_PE.datarel:
-        return codes.plus(this.#bases.data, low, high);
-      case DW_EH_PE.funcrel:
-        return codes.plus(from.base, low, high);
-      default:
-        throw refused(`a pointer encoding 0x${application.toString(16)}`);
-    }
+    const application = encoding & 0xf0;
+    if (application === DW_EH_PE.pcrel) return codes.plus(here, low, high);
+    if (application !== DW_EH_PE.absptr) throw refused(`a pointer encoding 0x${encoding.toString(16)}`);
+    return codes.ofFile(low, high);
   }
 }
 
@@ -245,29 +199,19 @@ export function rawPointer(r: ByteReader, format: number): [low: number, high: n
     case DW_EH_PE.udata8:
     case DW_EH_PE.sdata8:
       return [r.u32(), r.u32()];
-    case DW_EH_PE.uleb128:
-      return words(r.uleb64());
-    case DW_EH_PE.udata2:
-      return [r.u16(), 0];
+    case DW_EH_PE.uleb128: {
+      const value = r.uleb64();
+      return [lowHalf(value), highHalf(value)];
+    }
     case DW_EH_PE.udata4:
       return [r.u32(), 0];
-    case DW_EH_PE.sleb128:
-      return words(r.sleb64());
-    case DW_EH_PE.sdata2:
-      return extended((r.u16() << 16) >> 16);
-    case DW_EH_PE.sdata4:
-      return extended(r.i32());
+    case DW_EH_PE.sdata4: {
+      const value = r.i32();
+      return [value >>> 0, value >> 31];
+    }
     default:
       throw refused(`a pointer format 0x${format.toString(16)}`);
   }
-}
-
-function words(value: bigint): [number, number] {
-  return [lowHalf(value), highHalf(value)];
-}
-
-function extended(value: number): [number, number] {
-  return [value >>> 0, value >> 31];
 }
 
 function refused(what: string): RsptraceError {

@@ -137,7 +137,7 @@ class Program {
     if ((opcode & HIGH_BITS) === DW_CFA.advance_loc) return by(opcode & LOW_BITS);
     switch (opcode) {
       case DW_CFA.set_loc:
-        this.#moveTo(this.#fde.section.pointer(r, this.#cie, this.#fde.low));
+        this.#moveTo(this.#fde.section.pointer(r, this.#cie.encoding));
         return true;
       case DW_CFA.advance_loc1:
         return by(r.u8());

@@ -127,7 +127,6 @@ export const DW_FORM = {
   ref4: 0x13,
   ref8: 0x14,
   ref_udata: 0x15,
-  indirect: 0x16,
   sec_offset: 0x17,
   exprloc: 0x18,
   flag_present: 0x19,

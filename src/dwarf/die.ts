@@ -14,7 +14,6 @@ import {
   readNumber,
   readReference,
   readString,
-  resolveIndirect,
 } from './forms.js';
 import type { Unit } from './unit.js';
 
@@ -83,7 +82,6 @@ abstract class Entry {
       implicit: abbrevs.implicit.get(index) ?? 0n,
     };
     if (found.at - this.attrs > LONG_ENTRY) this.unit.budget.spend((found.at - this.attrs) >> 6, ENTRIES);
-    resolveIndirect(this.unit, found);
     return found;
   }
 

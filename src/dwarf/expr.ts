@@ -141,10 +141,6 @@ class Evaluation {
     return this.#own;
   }
 
-  get #addressSize(): number {
-    return this.#own?.addressSize ?? 8;
-  }
-
   *top(expression: Uint8Array, initial: bigint | undefined): Generator<Need, bigint, bigint> {
     if (initial !== undefined) this.#stack.push(generic(initial));
     yield* this.#execute(expression, 0);
@@ -193,7 +189,7 @@ class Evaluation {
   }
 
   #offset(r: ByteReader): number {
-    return this.#unit.offsetSize === 8 ? r.u64n() : r.u32();
+    return r.u32();
   }
 
   /** Values that the unit says, and conversions to its types: DWARF 5, sections 2.5.1.1 and 2.5.1.6. */
@@ -202,7 +198,7 @@ class Evaluation {
     switch (op) {
       case DW_OP.addr: {
         const bias = this.#own?.debug.elf.loadBias ?? 0n;
-        stack.push(generic((this.#addressSize === 8 ? r.u64() : BigInt(r.u32())) + bias));
+        stack.push(generic(r.u64() + bias));
         return true;
       }
       case DW_OP.addrx:
@@ -288,7 +284,7 @@ class Evaluation {
       case DW_OP.GNU_regval_type:
         return { need: { kind: 'register', register: r.uleb() }, type: this.#type(r.uleb()) };
       case DW_OP.deref:
-        return this.#load(this.#addressSize);
+        return this.#load(8);
       case DW_OP.deref_size:
         return this.#load(r.u8());
       case DW_OP.deref_type:

@@ -1,7 +1,6 @@
-// How many bytes each form takes in .debug_info: DWARF 5, sections 7.5.5 and 7.5.6; DWARF 2's ref_addr is as wide as
-// an address.
+// How many bytes each form takes in .debug_info: DWARF 5, sections 7.5.5 and 7.5.6, with offsets of 4 bytes and
+// addresses of 8; DWARF 2's ref_addr is as wide as an address. Refused: DW_FORM_indirect, which no compiler writes.
 import { RsptraceError } from '../base/errors.js';
-import type { UnitFormat } from './abbrev.js';
 import { DW_FORM } from './constants.js';
 
 /** Results of {@link fixedSize} for forms whose size is stored with the value. */
@@ -12,8 +11,7 @@ export const SKIP = {
   block2: -4,
   block4: -5,
   block: -6,
-  indirect: -7,
-  unknown: -8,
+  unknown: -7,
 } as const;
 
 /** By form: its bytes in all units, or one of {@link SKIP}. */
@@ -23,8 +21,9 @@ for (const [size, names] of [
   [1, ['data1', 'ref1', 'flag', 'strx1', 'addrx1']],
   [2, ['data2', 'ref2', 'strx2', 'addrx2']],
   [3, ['strx3', 'addrx3']],
-  [4, ['data4', 'ref4', 'ref_sup4', 'strx4', 'addrx4']],
-  [8, ['data8', 'ref8', 'ref_sup8', 'ref_sig8']],
+  [4, ['data4', 'ref4', 'ref_addr', 'ref_sup4', 'strx4', 'addrx4', 'GNU_ref_alt']],
+  [4, ['strp', 'line_strp', 'strp_sup', 'sec_offset', 'GNU_strp_alt']],
+  [8, ['addr', 'data8', 'ref8', 'ref_sup8', 'ref_sig8']],
   [16, ['data16']],
   [SKIP.leb, ['sdata', 'udata', 'ref_udata', 'strx', 'addrx', 'loclistx', 'rnglistx']],
   [SKIP.leb, ['GNU_addr_index', 'GNU_str_index']],
@@ -33,34 +32,19 @@ for (const [size, names] of [
   [SKIP.block2, ['block2']],
   [SKIP.block4, ['block4']],
   [SKIP.block, ['block', 'exprloc']],
-  [SKIP.indirect, ['indirect']],
 ] as const)
   for (const name of names) SIZES[DW_FORM[name]] = size;
 
 /** Bytes a form takes, or one of {@link SKIP}. */
-export function fixedSize(form: number, format: UnitFormat): number {
-  switch (form) {
-    case DW_FORM.addr:
-      return format.addressSize;
-    case DW_FORM.ref_addr:
-      return format.version <= 2 ? format.addressSize : format.offsetSize;
-    case DW_FORM.strp:
-    case DW_FORM.line_strp:
-    case DW_FORM.strp_sup:
-    case DW_FORM.sec_offset:
-    case DW_FORM.GNU_ref_alt:
-    case DW_FORM.GNU_strp_alt:
-      return format.offsetSize;
-    default:
-      return SIZES[form] ?? SKIP.unknown;
-  }
+export function fixedSize(form: number, version: number): number {
+  return version <= 2 && form === DW_FORM.ref_addr ? 8 : (SIZES[form] ?? SKIP.unknown);
 }
 
 /**
  * The offset behind one value of variable size. Reads past the end of `bytes` see zeros; then the result is at the
  * end or past it.
  */
-export function skipStep(bytes: Uint8Array, offset: number, step: number, format: UnitFormat): number {
+export function skipStep(bytes: Uint8Array, offset: number, step: number): number {
   let at = offset;
   switch (step) {
     case SKIP.leb:
@@ -76,23 +60,12 @@ export function skipStep(bytes: Uint8Array, offset: number, step: number, format
       return at + 4 + u32At(bytes, at);
     case SKIP.block:
       return lebEnd(bytes, at) + ulebAt(bytes, at);
-    case SKIP.indirect: {
-      const form = ulebAt(bytes, at);
-      const size = fixedSize(form, format);
-      at = lebEnd(bytes, at);
-      if (size >= 0) return at + size;
-      // An indirect form may not name itself, nor implicit_const, which has no value in the entry.
-      if (size !== SKIP.indirect) return skipStep(bytes, at, size, format);
-      throw unknownForm(form, offset);
-    }
     default:
-      throw unknownForm(undefined, offset);
+      throw new RsptraceError(
+        'DWARF_VERSION',
+        `an entry at offset 0x${offset.toString(16)} of its section uses an unknown form`,
+      );
   }
-}
-
-function unknownForm(form: number | undefined, offset: number): RsptraceError {
-  const which = form === undefined ? 'an unknown form' : `the form 0x${form.toString(16)} through DW_FORM_indirect`;
-  return new RsptraceError('DWARF_VERSION', `an entry at offset 0x${offset.toString(16)} of its section uses ${which}`);
 }
 
 export function u16At(bytes: Uint8Array, at: number): number {

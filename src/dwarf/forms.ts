@@ -11,11 +11,15 @@ import { DW_FORM } from './constants.js';
 import { fixedSize, lebEnd, SKIP, u16At, u32At, ulebAt } from './form-sizes.js';
 import type { Unit } from './unit.js';
 
+/** Bytes of an offset into a section, and of an address. */
+const OFFSET = 4;
+const ADDRESS = 8;
+
 /** A form and the place of its value in the unit's section; `implicit` is implicit_const's value. */
 export interface Located {
-  form: number;
-  at: number;
-  implicit: bigint;
+  readonly form: number;
+  readonly at: number;
+  readonly implicit: bigint;
 }
 
 export function damaged(unit: Unit, at: number, what: string): RsptraceError {
@@ -27,16 +31,6 @@ export function damaged(unit: Unit, at: number, what: string): RsptraceError {
 
 function need(unit: Unit, at: number, size: number): void {
   if (at + size > unit.end - unit.base) throw damaged(unit, at, 'an attribute reaches past the end of its unit');
-}
-
-/** Replaces DW_FORM.indirect by the form it names. */
-export function resolveIndirect(unit: Unit, value: Located): void {
-  for (let hops = 0; value.form === DW_FORM.indirect; hops++) {
-    if (hops > 1) throw damaged(unit, value.at, 'an indirect form names itself');
-    need(unit, value.at, 1);
-    value.form = ulebAt(unit.bytes, value.at);
-    value.at = lebEnd(unit.bytes, value.at);
-  }
 }
 
 function fixed(unit: Unit, at: number, size: number): number {
@@ -78,7 +72,7 @@ function classOf(form: number): number {
 
 /** The value of a form of one of these classes. */
 function unsigned(unit: Unit, { form, at }: Located): number {
-  const size = fixedSize(form, unit);
+  const size = fixedSize(form, unit.version);
   return size === SKIP.leb ? uleb(unit, at) : fixed(unit, at, size);
 }
 
@@ -139,23 +133,20 @@ export function readString(unit: Unit, v: Located): string | undefined {
 
 /** The place of a string in its section (.debug_line_str for line_strp, else .debug_str); undefined for other forms. */
 export function stringOffset(unit: Unit, v: Located): number | undefined {
-  if (v.form === DW_FORM.strp || v.form === DW_FORM.line_strp) return fixed(unit, v.at, unit.offsetSize);
+  if (v.form === DW_FORM.strp || v.form === DW_FORM.line_strp) return fixed(unit, v.at, OFFSET);
   if (classOf(v.form) !== CLASS.string) return undefined;
   const index = unsigned(unit, v);
   const table = unit.sections.get('.debug_str_offsets');
-  const at = unit.bases.str + index * unit.offsetSize;
-  if (!(at + unit.offsetSize <= table.length)) {
-    throw damaged(unit, v.at, `string ${index} is outside .debug_str_offsets`);
-  }
-  const low = u32At(table, at);
-  return unit.offsetSize === 8 ? low + u32At(table, at + 4) * 0x1_0000_0000 : low;
+  const at = unit.bases.str + index * OFFSET;
+  if (!(at + OFFSET <= table.length)) throw damaged(unit, v.at, `string ${index} is outside .debug_str_offsets`);
+  return u32At(table, at);
 }
 
 /** Addresses, direct or through .debug_addr. */
 export function readCode(unit: Unit, v: Located): CodeAddress | undefined {
   if (v.form !== DW_FORM.addr)
     return classOf(v.form) === CLASS.address ? indexedAddress(unit, unsigned(unit, v)) : undefined;
-  need(unit, v.at, unit.addressSize);
+  need(unit, v.at, ADDRESS);
   return codeAt(unit, unit.bytes, v.at);
 }
 
@@ -167,19 +158,19 @@ export function indexedAddress(unit: Unit, index: number): CodeAddress {
 }
 
 function codeAt(unit: Unit, bytes: Uint8Array, at: number): CodeAddress {
-  return unit.codes.ofFile(u32At(bytes, at), unit.addressSize === 8 ? u32At(bytes, at + 4) : 0);
+  return unit.codes.ofFile(u32At(bytes, at), u32At(bytes, at + 4));
 }
 
 /** The same as the exact number: DW_OP.constx keeps any constant there. */
 export function indexedWord(unit: Unit, index: number): bigint {
   const table = unit.sections.get('.debug_addr');
   const at = indexedAt(unit, index, table);
-  return littleEndian(table.subarray(at, at + unit.addressSize));
+  return littleEndian(table, at, ADDRESS);
 }
 
 function indexedAt(unit: Unit, index: number, table: Uint8Array): number {
-  const at = unit.bases.addr + index * unit.addressSize;
-  if (!(at + unit.addressSize <= table.length)) {
+  const at = unit.bases.addr + index * ADDRESS;
+  if (!(at + ADDRESS <= table.length)) {
     throw damaged(unit, unit.offset - unit.base, `address ${index} is outside .debug_addr`);
   }
   return at;
@@ -187,7 +178,7 @@ function indexedAt(unit: Unit, index: number, table: Uint8Array): number {
 
 /** The offset of the DIE referred to; a type signature is looked up among the type units. */
 export function readReference(unit: Unit, v: Located): number | undefined {
-  if (v.form === DW_FORM.ref_addr) return unit.home.info + fixed(unit, v.at, fixedSize(v.form, unit));
+  if (v.form === DW_FORM.ref_addr) return unit.home.info + fixed(unit, v.at, fixedSize(v.form, unit.version));
   if (v.form === DW_FORM.ref_sig8) {
     need(unit, v.at, 8);
     const signature = littleEndian(unit.bytes, v.at, 8).toString(16).padStart(16, '0');

@@ -20,8 +20,6 @@ export const DW_LNS = {
 export const DW_LNE = {
   end_sequence: 1,
   set_address: 2,
-  define_file: 3,
-  set_discriminator: 4,
 } as const;
 
 /** What a directory or file entry holds. */

@@ -22,9 +22,7 @@ interface LineFile {
 export interface LineHeader {
   readonly offset: number;
   readonly version: number;
-  readonly addressSize: number;
   readonly minInstruction: number;
-  readonly maxOperations: number;
   readonly defaultIsStmt: boolean;
   readonly lineBase: number;
   readonly lineRange: number;
@@ -38,7 +36,7 @@ export interface LineHeader {
    * By the index that the program and DW_AT.decl_file use: from 0 in version 5, from 1 before (entry 0 is empty
    * then).
    */
-  readonly files: (LineFile | undefined)[];
+  readonly files: readonly (LineFile | undefined)[];
   /** Where the program begins and ends in .debug_line. */
   readonly program: number;
   readonly end: number;
@@ -48,13 +46,11 @@ export interface LineHeader {
 const BYTES_IN_TABLES = 24;
 
 /** Reads the header at an offset of .debug_line. Throws `DWARF_VERSION`, `INPUT_DAMAGED` or `ELF_TOO_COSTLY`. */
-export function readLineHeader(sections: SectionSource, offset: number, unitAddressSize: number): LineHeader {
+export function readLineHeader(sections: SectionSource, offset: number): LineHeader {
   const { bytes, need } = sections.inPart('.debug_line');
   need(offset, offset + 12);
   let r = new ByteReader(bytes, '.debug_line', Math.min(offset, bytes.length));
-  let length = r.u32();
-  const wide = length === 0xffff_ffff;
-  if (wide) length = r.u64n();
+  const length = r.u32();
   if (length > r.remaining) throw r.truncated(`a line table of 0x${length.toString(16)} bytes`);
   const end = r.offset + length;
   need(offset, end);
@@ -66,33 +62,28 @@ export function readLineHeader(sections: SectionSource, offset: number, unitAddr
       `the line table at offset 0x${offset.toString(16)} has version ${version}`,
     );
   }
-  let addressSize = unitAddressSize;
-  if (version >= 5) {
-    addressSize = r.u8();
-    r.skip(1);
-  }
-  const headerLength = wide ? r.u64n() : r.u32();
+  if (version >= 5) r.skip(2);
+  const headerLength = r.u32();
   if (headerLength > r.remaining) throw r.truncated('a line table header');
   const program = r.offset + headerLength;
   // Headers of a damaged file may overlap many times over.
   sections.budget.spend(headerLength, '.debug_line');
   sections.budget.hold(headerLength * BYTES_IN_TABLES, '.debug_line');
   const minInstruction = r.u8();
-  const maxOperations = version >= 4 ? r.u8() : 1;
+  // Operations of one instruction: 1 but for VLIW machines.
+  if (version >= 4) r.skip(1);
   const defaultIsStmt = r.u8() !== 0;
   const lineBase = r.i8();
   const lineRange = r.u8();
   const opcodeBase = r.u8();
   const opcodeLengths = [0];
   for (let i = 1; i < opcodeBase; i++) opcodeLengths.push(r.u8());
-  const tables =
-    version >= 5 ? readTables(r.at(r.offset, program), sections, wide ? 8 : 4) : readOldTables(r.at(r.offset, program));
+  const rest = r.at(r.offset, program);
+  const tables = version >= 5 ? readTables(rest, sections) : readOldTables(rest);
   return {
     offset,
     version,
-    addressSize,
     minInstruction,
-    maxOperations,
     defaultIsStmt,
     lineBase,
     lineRange,
@@ -121,13 +112,13 @@ function readOldTables(r: ByteReader): Tables {
   return { directories, files };
 }
 
-function readTables(r: ByteReader, sections: SectionSource, offsetSize: number): Tables {
-  const directories = readEntries(r, sections, offsetSize).map((e) => e.name);
-  return { directories, files: readEntries(r, sections, offsetSize) };
+function readTables(r: ByteReader, sections: SectionSource): Tables {
+  const directories = readEntries(r, sections).map((e) => e.name);
+  return { directories, files: readEntries(r, sections) };
 }
 
 // format count (1) | { content type (uleb) | form (uleb) }* | entry count (uleb) | entries
-function readEntries(r: ByteReader, sections: SectionSource, offsetSize: number): LineFile[] {
+function readEntries(r: ByteReader, sections: SectionSource): LineFile[] {
   const format = Array.from({ length: r.u8() }, () => ({ content: r.uleb(), form: r.uleb() }));
   const count = r.uleb();
   const entries: LineFile[] = [];
@@ -138,23 +129,23 @@ function readEntries(r: ByteReader, sections: SectionSource, offsetSize: number)
     let name = '';
     let directory = 0;
     for (const { content, form } of format) {
-      if (content === DW_LNCT.path) name = readPath(r, sections, form, offsetSize);
+      if (content === DW_LNCT.path) name = readPath(r, sections, form);
       else if (content === DW_LNCT.directory_index) directory = readSmall(r, form);
-      else skipForm(r, form, offsetSize);
+      else skipForm(r, form);
     }
     entries.push({ name, directory });
   }
   return entries;
 }
 
-function readPath(r: ByteReader, sections: SectionSource, form: number, offsetSize: number): string {
+function readPath(r: ByteReader, sections: SectionSource, form: number): string {
   if (form === DW_FORM.string) return r.cstr();
   const section = form === DW_FORM.line_strp ? '.debug_line_str' : form === DW_FORM.strp ? '.debug_str' : undefined;
   if (section === undefined) {
-    skipForm(r, form, offsetSize);
+    skipForm(r, form);
     return '';
   }
-  return sections.stringAt(section, offsetSize === 8 ? r.u64n() : r.u32()) ?? '';
+  return sections.stringAt(section, r.u32()) ?? '';
 }
 
 function readSmall(r: ByteReader, form: number): number {
@@ -164,10 +155,9 @@ function readSmall(r: ByteReader, form: number): number {
   throw new RsptraceError('DWARF_VERSION', `a directory index of form 0x${form.toString(16)} in .debug_line`);
 }
 
-function skipForm(r: ByteReader, form: number, offsetSize: number): void {
-  const format = { version: 5, addressSize: 8, offsetSize };
-  const size = fixedSize(form, format);
-  if (size === SKIP.indirect || size === SKIP.unknown)
+function skipForm(r: ByteReader, form: number): void {
+  const size = fixedSize(form, 5);
+  if (size === SKIP.unknown)
     throw new RsptraceError('DWARF_VERSION', `an entry of form 0x${form.toString(16)} in .debug_line`);
-  r.skip(size >= 0 ? size : skipStep(r.bytes, r.offset, size, format) - r.offset);
+  r.skip(size >= 0 ? size : skipStep(r.bytes, r.offset, size) - r.offset);
 }

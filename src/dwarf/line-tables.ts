@@ -29,7 +29,7 @@ export class LineTables {
     if (!known.has(offset)) {
       known.set(
         offset,
-        debug.attempt(unit, () => readLineHeader(sections, offset, unit.addressSize)),
+        debug.attempt(unit, () => readLineHeader(sections, offset)),
       );
     }
     return known.get(offset);

@@ -1,8 +1,8 @@
 // Line number programs: DWARF 5, section 6.2.5. The program is run once into columns, a row an address where file,
 // line or column change; rows of one sequence cover [first, end_sequence), sequences are sorted afterwards.
 //
-// VLIW op_index is followed (maximum_operations_per_instruction) and dropped: addresses only. Each opcode emits at
-// most one row, so the program's length bounds the table.
+// Each opcode emits at most one row, so the program's length bounds the table. Passed over: the op_index of VLIW
+// machines, and DW_LNE_define_file, which no compiler writes.
 import { ByteReader } from '../base/byte-reader.js';
 import { RsptraceError } from '../base/errors.js';
 import { F64Column, U32Column } from '../base/growable.js';
@@ -124,7 +124,6 @@ class LineProgram {
     flags: new U32Column(),
   };
   #address: CodeAddress = NO_ADDRESS;
-  #opIndex = 0;
   #file = 1;
   #line = 1;
   #column = 0;
@@ -150,7 +149,6 @@ class LineProgram {
 
   #reset(): void {
     this.#address = this.#codes.ofFile(0, 0);
-    this.#opIndex = 0;
     this.#file = 1;
     this.#line = 1;
     this.#column = 0;
@@ -166,12 +164,7 @@ class LineProgram {
   }
 
   #advance(operations: number): void {
-    const { minInstruction, maxOperations } = this.#header;
-    if (maxOperations <= 1) this.#address += minInstruction * operations;
-    else {
-      this.#address += minInstruction * Math.floor((this.#opIndex + operations) / maxOperations);
-      this.#opIndex = (this.#opIndex + operations) % maxOperations;
-    }
+    this.#address += this.#header.minInstruction * operations;
   }
 
   /** Section 6.2.5.1. */
@@ -211,7 +204,6 @@ class LineProgram {
         break;
       case DW_LNS.fixed_advance_pc:
         this.#address += r.u16();
-        this.#opIndex = 0;
         break;
       case DW_LNS.set_isa:
         r.uleb();
@@ -237,9 +229,6 @@ class LineProgram {
       this.#reset();
     } else if (opcode === DW_LNE.set_address) {
       this.#address = length >= 5 ? this.#codes.ofFile(r.u32(), length >= 9 ? r.u32() : 0) : NO_ADDRESS;
-      this.#opIndex = 0;
-    } else if (opcode === DW_LNE.define_file) {
-      this.#header.files.push({ name: r.cstr(), directory: r.uleb() });
     }
     r.offset = next;
   }

@@ -82,7 +82,7 @@ function planOf(table: AbbrevTable): ScanPlan {
     let hidden = false;
     let placed = false;
     for (let i = first; i < end; i++) {
-      const step = fixedSize(table.attrForm[i] as number, table.format);
+      const step = fixedSize(table.attrForm[i] as number, table.version);
       size = size < 0 || step < 0 ? -1 : size + step;
       switch (table.attrName[i]) {
         case DW_AT.name:

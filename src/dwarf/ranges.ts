@@ -57,9 +57,9 @@ export function rangesOf(die: Die | DieCursor): AddressRange[] {
 export function listOffset(unit: Unit, section: string, base: number, index: number): number {
   const { bytes, need } = unit.sections.inPart(section);
   const r = new ByteReader(bytes, section);
-  const at = r.at(Math.min(r.end, base + index * unit.offsetSize));
-  need(at.offset, at.offset + unit.offsetSize);
-  return base + (unit.offsetSize === 8 ? at.u64n() : at.u32());
+  const at = r.at(Math.min(r.end, base + index * 4));
+  need(at.offset, at.offset + 4);
+  return base + at.u32();
 }
 
 /** What is done with an entry of a list. What stands behind its addresses is read there, once it is needed. */
@@ -72,15 +72,13 @@ type Add = (low: CodeAddress, high: CodeAddress, r: ByteReader, need: BytesInPar
 export function readOldList(unit: Unit, section: string, offset: number, add: Add): void {
   const { bytes, need } = unit.sections.inPart(section);
   const r = new ByteReader(bytes, section, Math.min(offset, bytes.length));
-  const wide = unit.addressSize === 8;
   let base = Number.isNaN(unit.lowPc) ? unit.codes.ofFile(0, 0) : unit.lowPc;
   for (;;) {
     unit.budget.spend(RANGE, section);
     need(r.offset, r.offset + LONGEST_ENTRY);
-    const [low, lowHigh] = [r.u32(), wide ? r.u32() : 0];
-    const [high, highHigh] = [r.u32(), wide ? r.u32() : 0];
+    const [low, lowHigh, high, highHigh] = [r.u32(), r.u32(), r.u32(), r.u32()];
     if (low === 0 && lowHigh === 0 && high === 0 && highHigh === 0) return;
-    if (low === 0xffff_ffff && (!wide || lowHigh === 0xffff_ffff)) base = unit.codes.ofFile(high, highHigh);
+    if (low === 0xffff_ffff && lowHigh === 0xffff_ffff) base = unit.codes.ofFile(high, highHigh);
     else add(unit.codes.plus(base, low, lowHigh), unit.codes.plus(base, high, highHigh), r, need);
   }
 }
@@ -121,7 +119,7 @@ export function readList(unit: Unit, offset: number, form: ListForm, add: Add): 
   const { bytes, need } = unit.sections.inPart(section);
   const r = new ByteReader(bytes, name, Math.min(offset, bytes.length));
   const indexed = (): CodeAddress => indexedAddress(unit, r.uleb());
-  const plain = (): CodeAddress => unit.codes.ofFile(r.u32(), unit.addressSize === 8 ? r.u32() : 0);
+  const plain = (): CodeAddress => unit.codes.ofFile(r.u32(), r.u32());
   /** Words, because a distance may lead out of the numbers that the address is among. */
   const behind = (code: CodeAddress): CodeAddress => {
     const by = distance(r);

@@ -55,7 +55,7 @@ export function sizeOf(type: Die | undefined, depth = 0): number | undefined {
     case DW_TAG.pointer_type:
     case DW_TAG.reference_type:
     case DW_TAG.rvalue_reference_type:
-      return type.unit.addressSize;
+      return 8;
     case DW_TAG.array_type: {
       const element = sizeOf(type.follow(DW_AT.type), depth + 1);
       const count = elementCount(type);

@@ -1,22 +1,23 @@
 // Unit headers of .debug_info (DWARF 2-5) and .debug_types (DWARF 4): DWARF 5, section 7.5.1; DWARF 4, section 7.5.1.
 //
-//   2-4: unit_length (4 or 12) | version (2) | abbrev_offset | address_size (1) [| type_signature (8) | type_offset]
-//   5:   unit_length (4 or 12) | version (2) | unit_type (1) | address_size (1) | abbrev_offset
+//   2-4: unit_length (4) | version (2) | abbrev_offset (4) | address_size (1) [| type_signature (8) | type_offset (4)]
+//   5:   unit_length (4) | version (2) | unit_type (1) | address_size (1) | abbrev_offset (4)
 //        [| dwo_id (8) or as above]
 //
 // Offsets of DIEs are numbers in one space: .debug_info from 0, .debug_types right behind it. Refused, with a
-// warning: other versions, other address sizes than 8 or 4. The next units are used if the length still says where
-// they begin.
+// warning: other versions, 64-bit DWARF, other address sizes than 8. The next units are used if the length still says
+// where they begin.
 import type { Budget } from '../base/budget.js';
 import { ByteReader } from '../base/byte-reader.js';
 import { isDamage, RsptraceError } from '../base/errors.js';
 import type { BytesInPart, CodeAddress, CodeSpace, SectionSource } from '../elf/index.js';
-import type { AbbrevCache, AbbrevTable, UnitFormat } from './abbrev.js';
+import type { AbbrevCache, AbbrevTable } from './abbrev.js';
 import { DW_AT, DW_LANG, DW_UT } from './constants.js';
 import type { DebugInfo } from './debug-info.js';
 import { Die } from './die.js';
 
-export interface UnitHeader extends UnitFormat {
+export interface UnitHeader {
+  readonly version: number;
   /** Where the unit's header begins, in the one space of DIE offsets. */
   readonly offset: number;
   readonly end: number;
@@ -36,7 +37,7 @@ export interface UnitHeader extends UnitFormat {
 }
 
 /** Bytes of the longest: a length, and what is behind it. */
-const LONGEST_HEADER = 12 + 36;
+const LONGEST_HEADER = 4 + 36;
 
 /** The units of one section, in order. Unusable ones are reported to `warn` and left out. */
 export function readUnitHeaders(
@@ -52,13 +53,9 @@ export function readUnitHeaders(
     const start = r.offset;
     part.need(start, start + LONGEST_HEADER);
     let end: number;
-    let offsetSize = 4;
     try {
-      let length = r.u32();
-      if (length === 0xffff_ffff) {
-        offsetSize = 8;
-        length = r.u64n();
-      } else if (length >= 0xffff_fff0) throw r.truncated('a unit length');
+      const length = r.u32();
+      if (length === 0xffff_ffff) throw new RsptraceError('DWARF_VERSION', 'it is 64-bit DWARF');
       end = r.offset + length;
       if (end > bytes.length || length === 0) throw r.truncated(`a unit of 0x${length.toString(16)} bytes`);
     } catch (error) {
@@ -67,7 +64,7 @@ export function readUnitHeaders(
       break;
     }
     try {
-      found.push(readHeader(r.at(r.offset, end), start, { base, part, offsetSize, section }));
+      found.push(readHeader(r.at(r.offset, end), start, { base, part, section }));
     } catch (error) {
       if (!isDamage(error)) throw error;
       warn(`${section}: the unit at offset 0x${start.toString(16)} was skipped: ${error.message}`);
@@ -80,26 +77,25 @@ export function readUnitHeaders(
 function readHeader(
   r: ByteReader,
   start: number,
-  { base, part, offsetSize, section }: Pick<UnitHeader, 'base' | 'part' | 'offsetSize' | 'section'>,
+  { base, part, section }: Pick<UnitHeader, 'base' | 'part' | 'section'>,
 ): UnitHeader {
   const version = r.u16();
   if (version < 2 || version > 5) {
     throw new RsptraceError('DWARF_VERSION', `DWARF version ${version} is not one of 2 to 5`);
   }
-  const offset = (): number => (offsetSize === 8 ? r.u64n() : r.u32());
   let type: number = section.startsWith('.debug_types') ? DW_UT.type : DW_UT.compile;
   if (version >= 5) type = r.u8();
   let addressSize = version >= 5 ? r.u8() : 0;
-  const abbrevOffset = offset();
+  const abbrevOffset = r.u32();
   if (version < 5) addressSize = r.u8();
-  if (addressSize !== 8 && addressSize !== 4) {
+  if (addressSize !== 8) {
     throw new RsptraceError('DWARF_DAMAGED', `addresses of ${addressSize} bytes are not served`);
   }
   let signature: string | undefined;
   let typeOffset = -1;
   if (type === DW_UT.type || type === DW_UT.split_type) {
     signature = r.u64().toString(16).padStart(16, '0');
-    typeOffset = base + start + offset();
+    typeOffset = base + start + r.u32();
   }
   const split = version >= 5 && (type === DW_UT.skeleton || type === DW_UT.split_compile);
   const dwoId = split ? r.u64().toString(16).padStart(16, '0') : undefined;
@@ -111,8 +107,6 @@ function readHeader(
     part,
     section,
     version,
-    addressSize,
-    offsetSize,
     type,
     abbrevOffset,
     dwoId,
@@ -139,7 +133,7 @@ interface UnitHome {
 }
 
 /** One unit: its header, and what is read on first use, its abbreviations and its root's attributes. */
-export class Unit implements UnitFormat {
+export class Unit {
   readonly debug: DebugInfo;
   readonly header: UnitHeader;
   readonly home: UnitHome;
@@ -162,14 +156,6 @@ export class Unit implements UnitFormat {
 
   get version(): number {
     return this.header.version;
-  }
-
-  get addressSize(): number {
-    return this.header.addressSize;
-  }
-
-  get offsetSize(): number {
-    return this.header.offsetSize;
   }
 
   get offset(): number {
@@ -201,7 +187,7 @@ export class Unit implements UnitFormat {
   }
 
   get abbrevs(): AbbrevTable {
-    this.#table ??= this.home.abbrevs.get(this.header.abbrevOffset, this.header);
+    this.#table ??= this.home.abbrevs.get(this.header.abbrevOffset, this.version);
     return this.#table;
   }
 
@@ -247,13 +233,12 @@ export class Unit implements UnitFormat {
   get bases(): { str: number; addr: number; rnglists: number; loclists: number } {
     if (this.#bases !== undefined) return this.#bases;
     const five = this.version >= 5;
-    const wide = this.offsetSize === 8;
     const read = (attribute: number, other: number): number => this.root.number(attribute) ?? other;
     this.#bases = {
-      str: read(DW_AT.str_offsets_base, five ? (wide ? 16 : 8) : 0),
-      addr: this.skeleton?.bases.addr ?? read(DW_AT.addr_base, read(DW_AT.GNU_addr_base, five ? (wide ? 16 : 8) : 0)),
-      rnglists: read(DW_AT.rnglists_base, wide ? 20 : 12),
-      loclists: read(DW_AT.loclists_base, wide ? 20 : 12),
+      str: read(DW_AT.str_offsets_base, five ? 8 : 0),
+      addr: this.skeleton?.bases.addr ?? read(DW_AT.addr_base, read(DW_AT.GNU_addr_base, five ? 8 : 0)),
+      rnglists: read(DW_AT.rnglists_base, 12),
+      loclists: read(DW_AT.loclists_base, 12),
     };
     return this.#bases;
   }

@@ -8,23 +8,18 @@ import { ElfFile } from '../../src/elf/index.js';
 import { ByteWriter, writeElf } from '../support/elf-writer.js';
 
 const TEXT = 0x1000;
-const GOT = 0x2000;
 const FRAMES = 0x3000;
 const TABLE = 0x4000;
 /** The function that the entries are about. */
 const LOW = 0x1100;
-/** Where the file holds the address of that function. */
-const HELD = 0x2008;
 
 type Name = '.eh_frame' | '.debug_frame';
 
 /** An entry's bytes behind its length, with the length before them. */
-function entry(body: (w: ByteWriter) => void, size: 4 | 8 = 4): Uint8Array {
+function entry(body: (w: ByteWriter) => void): Uint8Array {
   const inner = new ByteWriter();
   body(inner);
-  const out = new ByteWriter();
-  if (size === 8) out.uint(0xffff_ffff, 4);
-  return out.uint(inner.length, size).raw(inner.bytes()).bytes();
+  return new ByteWriter().uint(inner.length, 4).raw(inner.bytes()).bytes();
 }
 
 interface CieSpec {
@@ -35,13 +30,12 @@ interface CieSpec {
   /** Between the augmentation string and the alignments. */
   readonly middle?: readonly number[];
   readonly id?: bigint;
-  readonly size?: 4 | 8;
 }
 
 function cie(spec: CieSpec = {}): Uint8Array {
-  const { version = 1, augmentation = '', size = 4 } = spec;
+  const { version = 1, augmentation = '' } = spec;
   return entry((w) => {
-    w.uint(spec.id ?? 0n, size)
+    w.uint(spec.id ?? 0n, 4)
       .u8(version)
       .cstr(augmentation)
       .raw(spec.middle ?? [])
@@ -51,12 +45,11 @@ function cie(spec: CieSpec = {}): Uint8Array {
     if (augmentation.startsWith('z')) w.uleb(spec.data?.length ?? 0).raw(spec.data ?? []);
     // Its first instructions: def_cfa r2, 0.
     w.raw([0x0c, 2, 0]);
-  }, size);
+  });
 }
 
 /** An FDE of .eh_frame whose CIE lies `back` bytes before its own id. */
-const fde = (back: number, body: (w: ByteWriter) => void, size: 4 | 8 = 4) =>
-  entry((w) => body(w.uint(back, size)), size);
+const fde = (back: number, body: (w: ByteWriter) => void) => entry((w) => body(w.uint(back, 4)));
 
 /** What all tests here but those of offsets want: a CIE and the FDE behind it. */
 function pair(spec: CieSpec, body: (w: ByteWriter, at: number) => void): Uint8Array {
@@ -68,14 +61,11 @@ function pair(spec: CieSpec, body: (w: ByteWriter, at: number) => void): Uint8Ar
 const plain = (w: ByteWriter) => w.uint(LOW, 8).uint(0x20, 8);
 
 function elfWith(frames: Uint8Array, name: Name = '.eh_frame', table: readonly number[] = []): ElfFile {
-  const loaded = new ByteWriter().raw(new Uint8Array(0x1100));
-  loaded.patch(HELD - TEXT, LOW, 8);
   return ElfFile.parse(
     writeElf({
-      loads: [{ address: BigInt(TEXT), bytes: loaded.bytes() }],
+      loads: [{ address: BigInt(TEXT), bytes: new Uint8Array(0x1100) }],
       sections: [
         { name: '.text', bytes: new Uint8Array(16), address: BigInt(TEXT) },
-        { name: '.got', bytes: new Uint8Array(16), address: BigInt(GOT) },
         { name, bytes: frames, address: BigInt(FRAMES) },
         { name: '.gcc_except_table', bytes: Uint8Array.from(table), address: BigInt(TABLE) },
       ],
@@ -123,23 +113,17 @@ t.test('an address in every format, counted from every base', async (t) => {
     [PE.absptr, (w, value) => w.uint(BigInt.asUintN(64, BigInt(value)), 8)],
     [PE.udata8, (w, value) => w.uint(BigInt.asUintN(64, BigInt(value)), 8)],
     [PE.sdata8, (w, value) => w.uint(BigInt.asUintN(64, BigInt(value)), 8)],
-    [PE.sleb128, (w, value) => w.sleb(value)],
     [PE.sdata4, (w, value) => w.uint(BigInt.asUintN(32, BigInt(value)), 4)],
-    [PE.sdata2, (w, value) => w.uint(BigInt.asUintN(16, BigInt(value)), 2)],
-    [PE.udata2, (w, value) => w.uint(value, 2)],
     [PE.udata4, (w, value) => w.uint(value, 4)],
     [PE.uleb128, (w, value) => w.uleb(value)],
   ];
   const bases: readonly (readonly [number, (here: number) => number])[] = [
     [0, () => 0],
     [PE.pcrel, (here) => here],
-    [PE.textrel, () => TEXT],
-    [PE.datarel, () => GOT],
-    [PE.funcrel, () => 0],
   ];
   for (const [format, write] of formats)
     for (const [application, base] of bases) {
-      const isUnsigned = [PE.udata2, PE.udata4, PE.uleb128].some((one) => one === format);
+      const isUnsigned = [PE.udata4, PE.uleb128].some((one) => one === format);
       const encoding = format | application;
       const frames = pair({ augmentation: 'zR', data: [encoding] }, (w, here) => {
         const distance = LOW - base(here);
@@ -151,11 +135,15 @@ t.test('an address in every format, counted from every base', async (t) => {
       const cannot = isUnsigned && LOW < base(FRAMES);
       if (!cannot) t.same(range(frames), [LOW, LOW + 0x20], `encoding 0x${encoding.toString(16)}`);
     }
-  for (const format of [0x05, 0x08, 0x0f]) {
+  for (const format of [0x02, 0x05, 0x08, 0x0f]) {
     const frames = pair({ augmentation: 'zR', data: [format] }, plain);
     t.match(range(frames), [new RegExp(`a pointer format 0x${format.toString(16)} is not`)]);
   }
-  t.match(range(pair({ augmentation: 'zR', data: [0x60] }, plain)), [/a pointer encoding 0x60 is not/]);
+  // What counts from elsewhere, is aligned, or lies in memory: no compiler of 64-bit programs writes it.
+  for (const encoding of [0x20, 0x30, 0x40, 0x50, 0x60, 0x80]) {
+    const frames = pair({ augmentation: 'zR', data: [encoding] }, plain);
+    t.match(range(frames), [new RegExp(`a pointer encoding 0x${encoding.toString(16)} is not`)]);
+  }
 });
 
 t.test('a length is read in the format alone, and one that is not positive covers nothing', async (t) => {
@@ -167,26 +155,10 @@ t.test('a length is read in the format alone, and one that is not positive cover
   );
   t.same(range(far), [LOW, LOW + 0x20]);
   const empty = (length: number) =>
-    read(pair({ augmentation: 'zR', data: [PE.sdata2] }, (w) => w.uint(LOW, 2).uint(length, 2).uleb(0)));
+    read(pair({ augmentation: 'zR', data: [PE.sdata4] }, (w) => w.uint(LOW, 4).uint(length, 4).uleb(0)));
   t.same(empty(0), { fdes: [], warnings: [] });
-  t.same(empty(0xfff0), { fdes: [], warnings: [] }, 'a negative one');
+  t.same(empty(0xffff_fff0), { fdes: [], warnings: [] }, 'a negative one');
   t.equal(empty(1).fdes[0]?.high, LOW + 1);
-});
-
-t.test('aligned, and through memory', async (t) => {
-  for (const pad of [0, 1, 5, 7]) {
-    // The CIE's augmentation data moves the FDE, so that its address needs so much padding.
-    const data = [PE.aligned, ...new Array(pad).fill(0)];
-    const frames = pair({ augmentation: 'zR', data }, (w, here) => {
-      w.raw(new Uint8Array(-here & 7)).uint(LOW, 8);
-      w.uint(0x20, 8).uleb(0);
-    });
-    t.same(range(frames), [LOW, LOW + 0x20], `${pad} bytes more`);
-  }
-  const through = (at: number) =>
-    pair({ augmentation: 'zR', data: [PE.indirect | PE.udata4] }, (w) => w.uint(at, 4).uint(0x20, 4).uleb(0));
-  t.same(range(through(HELD)), [LOW, LOW + 0x20]);
-  t.match(range(through(0x9000)), [/a pointer through memory that the file does not load/]);
 });
 
 t.test('augmentations: what each letter says and how long its data is', async (t) => {
@@ -205,8 +177,8 @@ t.test('augmentations: what each letter says and how long its data is', async (t
   t.match(one('zLR', [0x1b, u4]), { low: LOW, cie: { ...clear, lsda: 0x1b } });
   t.match(one('zBR', [u4]), { low: LOW, cie: clear });
   t.match(one('zGR', [u4]), { low: LOW, cie: clear });
-  t.match(one('zPR', [PE.udata2, 1, 2, u4]), { low: LOW, cie: clear });
-  t.match(one('zPR', [PE.indirect | PE.pcrel | PE.sdata4, 1, 2, 3, 4, u4]), { low: LOW }, 'its memory is not read');
+  t.match(one('zPR', [PE.udata4, 1, 2, 3, 4, u4]), { low: LOW, cie: clear });
+  t.match(one('zPR', [0x80 | PE.pcrel | PE.sdata4, 1, 2, 3, 4, u4]), { low: LOW }, 'its memory is not read');
   t.match(one('zPLR', [PE.absptr, 1, 2, 3, 4, 5, 6, 7, 8, 0x1b, u4]), { low: LOW, cie: { lsda: 0x1b } });
   t.match(one('zRx', [u4, 7, 7, 7]), { low: LOW, cie: clear }, 'what is not known ends by the length');
 
@@ -234,17 +206,10 @@ t.test('augmentations: what each letter says and how long its data is', async (t
   t.match(range(long(2)), [/augmentation data/]);
 });
 
-t.test('entries of 64-bit DWARF, in either section', async (t) => {
-  const eh = Buffer.concat([cie({ size: 8 }), fde(cie({ size: 8 }).length + 12, plain, 8)]);
-  t.same(range(eh), [LOW, LOW + 0x20]);
-  const all = 0xffff_ffff_ffff_ffffn;
-  const debug = (id: bigint, size: 4 | 8, at = 0) => Buffer.concat([cie({ id, size }), fde(at, plain, size)]);
-  t.same(range(debug(0xffff_ffffn, 4), '.debug_frame'), [LOW, LOW + 0x20]);
-  t.same(range(debug(all, 8), '.debug_frame'), [LOW, LOW + 0x20]);
-  // Neither is the id of a CIE: both are read as FDEs of CIEs that are not there.
-  for (const id of [0xffff_ffffn, 0xffff_fffe_ffff_ffffn])
-    t.match(read(debug(id, 8), '.debug_frame').warnings, [/whose CIE is not there/, /whose CIE is not there/]);
-  t.match(range(debug(0xffff_ffffn, 4, 0x7000), '.debug_frame'), [/whose CIE is not there/]);
+t.test('the entries of .debug_frame', async (t) => {
+  const debug = (at: number) => Buffer.concat([cie({ id: 0xffff_ffffn }), fde(at, plain)]);
+  t.same(range(debug(0), '.debug_frame'), [LOW, LOW + 0x20]);
+  t.match(range(debug(0x7000), '.debug_frame'), [/whose CIE is not there/]);
 });
 
 t.test('what ends, what is passed over, and what cannot be used', async (t) => {
@@ -276,7 +241,7 @@ t.test('an entry that is cut off ends the section; what stood before it counts',
     [1],
     [5, 0, 0, 0, 0, 0, 0, 0],
     [3, 0, 0, 0, 0, 0, 0, 0],
-    [0xff, 0xff, 0xff, 0xff, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    [0xff, 0xff, 0xff, 0xff, 4, 0, 0, 0, 0, 0, 0, 0],
   ]) {
     const { fdes, warnings } = cut(...bytes);
     t.equal(fdes.length, 1);
@@ -325,7 +290,7 @@ t.test(
       ['a pad behind the function', sites(uleb128, 2, 4, 0x20, 1)],
       ['calls out of order', sites(uleb128, 6, 2, 0, 0, 2, 4, 0x10, 1)],
       ['a format that is not known', sites(0x05, 2, 4, 0x10, 1)],
-      ['a negative number', sites(PE.sleb128, 2, 0x7f, 0x10, 1)],
+      ['a negative number', sites(PE.sdata4, 2, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x10, 0, 0, 0, 1)],
       ['less than its length', good.slice(0, -1)],
       ['nothing', []],
     ] as const)

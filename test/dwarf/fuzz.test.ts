@@ -41,7 +41,7 @@ function smallSamples(): Sample[] {
     ['gcc-2', ['-gdwarf-2', '-gstrict-dwarf']],
     ['gcc-4', ['-gdwarf-4', '-fdebug-types-section']],
     ['gcc-5', ['-gdwarf-5']],
-    ['gcc-5-wide', ['-gdwarf-5', '-gdwarf64', '-fdebug-types-section', '-O0']],
+    ['gcc-5-types', ['-gdwarf-5', '-fdebug-types-section', '-O0']],
   ];
   const built = gcc.map(([name, flags]) => sampleOf(name, bytesOf(compile(folder, name, flags))));
   built.push(sampleOf('gcc-zlib', bytesOf(compile(folder, 'gcc-zlib', ['-gdwarf-4', '-gz=zlib']))));

@@ -96,7 +96,6 @@ const DIALECTS: readonly [string, string[]][] = [
   ['dwarf-2', ['-gdwarf-2', '-gstrict-dwarf']],
   ['dwarf-4', ['-gdwarf-4', '-fdebug-types-section']],
   ['dwarf-5', ['-gdwarf-5']],
-  ['dwarf-5-wide', ['-gdwarf-5', '-gdwarf64']],
 ];
 
 for (const [dialect, flags] of DIALECTS) {

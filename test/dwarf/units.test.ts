@@ -62,7 +62,7 @@ t.test('a damaged unit is left out with a warning, the others are used', async (
   const writer = new DwarfWriter();
   writer.unit({ version: 4, root: good('first') });
   writer.unit({ version: 9, root: good('of the future') });
-  writer.unit({ version: 4, addressSize: 3, root: { tag: DW_TAG.compile_unit } });
+  writer.unit({ version: 4, addressSize: 4, root: { tag: DW_TAG.compile_unit } });
   const broken = writer.unit({ version: 4, root: good('broken') });
   writer.unit({
     version: 4,
@@ -87,13 +87,15 @@ t.test('a damaged unit is left out with a warning, the others are used', async (
   });
   // The broken unit's root has an abbreviation code that its table does not declare.
   writer.info.patch(broken + 11, 0x55, 1);
+  writer.info.uint(0xffff_ffff, 4);
   const debug = debugOf(writer);
   t.equal(debug.units.length, 3);
   t.equal(debug.functionAt(addr(0x1012))?.name, 'f');
   t.equal(debug.functionAt(addr(0x1012))?.high, 0x1018n);
   t.match(debug.warnings[0], /unit at offset 0x\w+ was skipped: DWARF version 9/);
-  t.match(debug.warnings[1], /addresses of 3 bytes/);
-  t.match(debug.warnings[2], /abbreviation 85 is not declared/);
+  t.match(debug.warnings[1], /addresses of 4 bytes/);
+  t.match(debug.warnings[2], /it is 64-bit DWARF/);
+  t.match(debug.warnings[3], /abbreviation 85 is not declared/);
 });
 
 t.test('abbreviation codes out of order, unknown tags, attributes and forms', async (t) => {
@@ -127,11 +129,10 @@ t.test('abbreviation tables that overlap without end are refused', async (t) => 
   // A declaration of five bytes, over and over, without an end: a table may begin at each of them.
   const section = Uint8Array.from({ length: 100_000 }, (_, i) => [1, 0x24, 0, 0, 0][i % 5] as number);
   const cache = new AbbrevCache(section, new Budget('x', section.length, 0.1));
-  const format = { version: 4, addressSize: 8, offsetSize: 4 };
   const codes = new Set<string>();
   for (let i = 0; i < 100; i++) {
     try {
-      cache.get(i * 5, format);
+      cache.get(i * 5, 4);
     } catch (error) {
       codes.add((error as RsptraceError).code);
     }
