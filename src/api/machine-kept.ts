@@ -1,12 +1,12 @@
 // What is known of a machine that is copied again and again, so that it stands but for the copy.
 import type { AddressSpace, Architecture } from '../arch/index.js';
 import type { Region } from '../async/tasks/index.js';
-import { type Addr, addOffset, addr } from '../base/addr.js';
+import { addr } from '../base/addr.js';
 import type { Logger } from '../base/logger.js';
 import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
 import { isRefusal } from '../base/refusal.js';
 import type { Session } from '../rsp/index.js';
-import { GuestRam, readMemoryTree } from '../target/index.js';
+import { GuestRam, readMemoryTree, seenMemory } from '../target/index.js';
 import { Stacks } from '../target/unwind/index.js';
 import type { Understood } from './views.js';
 
@@ -79,22 +79,8 @@ export function ramReader(ram: GuestRam, beyond?: MemoryReader): MemoryReader {
 /** The memory of an address space; `beyond` reads what is no RAM. */
 export function readerPastWire(ram: GuestRam, space: AddressSpace, beyond: MemoryReader): MemoryReader {
   if (space.scheme === 'off') return ramReader(ram, beyond);
-  const read = async (address: Addr, bytes: Uint8Array): Promise<boolean> => {
-    for (let done = 0; done < bytes.length; ) {
-      const at = addOffset(address, done);
-      const leaf = await space.translate(at);
-      if (leaf === undefined) return false;
-      const inside = at - leaf.virtual;
-      const size = Math.min(bytes.length - done, leaf.size - Number(inside));
-      if (!ram.read(leaf.physical + inside, bytes.subarray(done, done + size))) return false;
-      done += size;
-    }
-    return true;
-  };
+  const inRam = seenMemory(space, ramReader(ram));
   return {
-    read: async (address, length) => {
-      const bytes = new Uint8Array(length);
-      return (await read(address, bytes)) ? bytes : await beyond.read(address, length);
-    },
+    read: async (address, length) => (await inRam.read(address, length)) ?? (await beyond.read(address, length)),
   };
 }

@@ -135,8 +135,7 @@ export class FirstReads {
     const { session, arch, valueRegisters = [] } = this.#options;
     if (valueRegisters.length === 0 || !session.features.registerBlock) return names;
     const unit = arch.floatUnit?.register;
-    const wanted = unit === undefined ? valueRegisters : [...valueRegisters, unit];
-    return [...(names ?? []), ...wanted.filter((name) => session.target.register(name) !== undefined)];
+    return [...(names ?? []), ...valueRegisters, ...(unit === undefined ? [] : [unit])];
   }
 
   /** While the unit is off, its registers may have values of another task. */

@@ -54,9 +54,7 @@ class StandingReads {
     const { session, arch } = this.#options;
     this.#skipped = this.isBare && !this.#options.others?.length && ++this.#bareStops % bareStops !== 0;
     if (!session.features.registerBlock) return undefined;
-    if (this.#skipped) return none;
-    const names = arch.privilege?.registers ?? none;
-    return names.filter((name) => session.target.register(name) !== undefined);
+    return (!this.#skipped && arch.privilege?.registers) || none;
   }
 
   read(registers: RegisterReader): Standing {

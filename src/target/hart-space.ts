@@ -1,6 +1,7 @@
 // How a stopped hart sees memory.
 import type { AddressSpace, Architecture, Mapping } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
+import type { MemoryReader } from '../base/memory-reader.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
 import { registersOf, type Session } from '../rsp/index.js';
 
@@ -14,12 +15,7 @@ export async function currentAddressSpace(
   if (!addressSpaces) return { refused: `page tables on ${arch.name} are not known` };
   const physical = await session.physicalMemory();
   if (physical === undefined) return { refused: 'the stub gives no physical memory, so page tables cannot be read' };
-  const block = await registersOf(
-    session,
-    hart,
-    addressSpaces.registers.filter((name) => session.target.register(name)),
-  );
-  return addressSpaces.of(block, physical);
+  return addressSpaces.of(await registersOf(session, hart, addressSpaces.registers), physical);
 }
 
 /** Why code that the kernel cannot execute is not patched. */
@@ -51,6 +47,27 @@ export async function executeOnly(
 ): Promise<Uint8Array | undefined> {
   const space = arch.addressSpaces && (await currentAddressSpace(session, arch, hart));
   if (!space || isRefusal(space)) return undefined;
-  const leaf = await space.translate(address);
-  return leaf && (await session.physicalMemory())?.read(addOffset(leaf.physical, address - leaf.virtual), length);
+  const physical = await session.physicalMemory();
+  return physical && seenMemory(space, physical).read(address, length);
+}
+
+/** What an address space shows of physical memory; undefined where any of it is not mapped, or not there. */
+export function seenMemory(space: AddressSpace, physical: MemoryReader): MemoryReader {
+  return {
+    async read(address, length) {
+      const bytes = new Uint8Array(length);
+      for (let done = 0; done < length; ) {
+        const at = addOffset(address, done);
+        const leaf = await space.translate(at);
+        if (leaf === undefined) return undefined;
+        const inside = at - leaf.virtual;
+        const size = Math.min(length - done, leaf.size - Number(inside));
+        const piece = await physical.read(addOffset(leaf.physical, inside), size);
+        if (piece === undefined) return undefined;
+        bytes.set(piece, done);
+        done += size;
+      }
+      return bytes;
+    },
+  };
 }

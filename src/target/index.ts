@@ -13,7 +13,7 @@ export {
 export { architectureFor, connect, knownArchitectures, type TargetOptions } from './connect.js';
 export { FDT_HEADER, type FdtRange, fdtSize, readFdt, writeFdtSize } from './fdt.js';
 export { commandLineOf, GuestRam } from './guest-ram.js';
-export { currentAddressSpace, executeOnly, inUserCode, programsRunIt } from './hart-space.js';
+export { currentAddressSpace, executeOnly, inUserCode, programsRunIt, seenMemory } from './hart-space.js';
 export { hartName, hartSource, takesTurns, turnsText, unseenHarts, unseenText } from './harts.js';
 export { hasOwnFirmware, runIntoKernel } from './kernel-mode.js';
 export { type LetRun, letRun, meanwhile, ownSignal, runFor } from './let-run.js';

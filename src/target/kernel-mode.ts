@@ -4,6 +4,7 @@ import { type Logger, silent } from '../base/logger.js';
 import type { RegisterReader } from '../base/memory-reader.js';
 import type { ElfFile } from '../elf/index.js';
 import { ANY_HART, type Breakpoint, registerOf, type Session } from '../rsp/index.js';
+import { runFor } from './let-run.js';
 
 /** How many short runs the target gets until it is in its kernel. */
 const mostTries = 5;
@@ -49,18 +50,12 @@ export async function runIntoKernel(
     const inserted: Breakpoint[] = [];
     for (const each of breakpoints) if (await session.insertBreakpoint(each)) inserted.push(each);
     const isWhole = inserted.length === breakpoints.length;
-    if (isWhole) await runFor(session, moment * 2 ** tries);
+    if (isWhole) await runFor(session, moment * 2 ** tries, { kind: 'continue' });
     if (session.state.kind !== 'idle') return;
     for (const each of inserted) await session.removeBreakpoint(each);
     if (!isWhole) return;
   }
   logger.warn({}, 'the target does not come into its kernel, whose memory cannot be seen from elsewhere');
-}
-
-async function runFor(session: Session, ms: number): Promise<void> {
-  const timer = setTimeout(() => void session.interrupt().catch(() => {}), ms);
-  await session.resume();
-  clearTimeout(timer);
 }
 
 /** Steps until a piece of code can be seen. Returns false if it cannot after many steps. */

@@ -106,7 +106,7 @@ async function mayRunElsewhere(session: Session, elf: ElfFile): Promise<boolean>
   const arch = architectureOf(elf.machine);
   const levels = arch?.privilege;
   if (!levels || isProcess(session.features)) return false;
-  const names = levels.registers.filter((name) => session.target.register(name) !== undefined);
+  const { registers: names } = levels;
   const registers = await registersOf(session, undefined, session.features.registerBlock ? names : undefined);
   const { privilege, root } = levels.standing(registers);
   if (privilege === 'user') return true;

@@ -74,7 +74,7 @@ export class Batch {
 
   /**
    * All registers in `g`, and those of `names` that are not in it, one by one; without `g` the named ones only (or
-   * all).
+   * all). Names that the target does not have are left out.
    */
   readRegisters(names?: readonly string[]): Reply<RegisterBlock> {
     const { features, control } = this.#context;
@@ -90,7 +90,7 @@ export class Batch {
     const wanted = names ?? (block === undefined ? [...target.registers.keys()] : []);
     const singles = new Map<string, RegisterRequest>();
     for (const name of wanted) {
-      const register = this.#register(name);
+      const register = target.register(name);
       if (register === undefined || (block !== undefined && register.offsetInG !== undefined)) continue;
       singles.set(
         register.name,

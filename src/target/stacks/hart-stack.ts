@@ -1,9 +1,10 @@
-import type { AddressSpace, Architecture, Privilege, Standing } from '../../arch/index.js';
+import type { Architecture, Privilege, Standing } from '../../arch/index.js';
 import { type Addr, addOffset, addr, distance } from '../../base/addr.js';
 import type { MemoryReader, RegisterReader } from '../../base/memory-reader.js';
+import { isRefusal } from '../../base/refusal.js';
 import type { ElfFile } from '../../elf/index.js';
 import { type Batch, isProcess, type Session } from '../../rsp/index.js';
-import { changesItsCode, isOwnPage, pageBytes } from '../index.js';
+import { changesItsCode, isOwnPage, pageBytes, seenMemory } from '../index.js';
 import type { Frame, Stack, StackOptions, Stacks } from '../unwind/index.js';
 import type { OtherPrograms } from './other-programs.js';
 
@@ -43,18 +44,15 @@ interface HartStackOptions extends StackOptions {
 /** Asks for the registers that a hart's stack is walked with. */
 export function askRegisters(
   batch: Batch,
-  { target }: Session,
-  arch: Architecture,
+  { addressSpaces, privilege }: Architecture,
   stacks: Stacks,
 ): { readonly value: RegisterReader } {
-  const { addressSpaces, privilege } = arch;
-  const wanted = [
+  const names = new Set([
     ...stacks.specialRegisters,
     ...(addressSpaces?.registers ?? []),
     ...(privilege?.belowFirmware?.registers ?? []),
-  ];
-  const names = new Set(target.source === 'target.xml' ? wanted : []);
-  return batch.readRegisters([...names].filter((name) => target.register(name) !== undefined));
+  ]);
+  return batch.readRegisters([...names]);
 }
 
 /**
@@ -81,13 +79,13 @@ export async function hartStack(
       const below = { firmware: addr(pc), program: stacks.elf, other: undefined };
       if (found.from === 'nowhere') return { stack: atFirmware, registers, memory: direct, ...below };
       // These reads fail where there is no memory. By physical address QEMU answers zeros there.
-      const memory = new SpaceMemory(arch, found.below, undefined, async () => direct);
+      const memory = memoryFor(arch, found.below, undefined, async () => direct);
       const stack = await stacks.unwind(found.below, memory, { ...options, ahead: undefined });
       const end = found.from === 'pc' ? atFirmware.end : stack.end;
       return { stack: { frames: stack.frames, end }, registers: found.below, memory, ...below };
     }
   }
-  const memory = new SpaceMemory(arch, registers, direct, physical);
+  const memory = memoryFor(arch, registers, direct, physical);
   const running = await runningOn({ ...options, session, hart, arch, stacks, registers });
   const isKnown = 'elf' in running;
   const stack = isKnown ? whereItWaits(await running.unwind(registers, memory, options), arch) : inOtherCode;
@@ -165,7 +163,7 @@ async function readRegisters(
   stacks: Stacks,
 ): Promise<RegisterReader> {
   const batch = session.batch(hart);
-  const registers = askRegisters(batch, session, arch, stacks);
+  const registers = askRegisters(batch, arch, stacks);
   await batch.send();
   return registers.value;
 }
@@ -179,56 +177,26 @@ const inOtherCode: Stack = { frames: [], end: { reason: 'other-code', complete: 
 const atFirmware: Stack = { frames: [], end: { reason: 'firmware', complete: false } };
 
 /** Memory as code with these registers sees it: as the hart sees it now, else through the page tables. */
-class SpaceMemory implements MemoryReader {
-  readonly #arch: Architecture;
-  readonly #registers: RegisterReader;
-  readonly #direct: MemoryReader | undefined;
-  readonly #physical: () => Promise<MemoryReader | undefined>;
-  #space: { readonly space: AddressSpace; readonly physical: MemoryReader } | undefined;
-  #isAsked = false;
-
-  constructor(
-    arch: Architecture,
-    registers: RegisterReader,
-    direct: MemoryReader | undefined,
-    physical: () => Promise<MemoryReader | undefined>,
-  ) {
-    this.#arch = arch;
-    this.#registers = registers;
-    this.#direct = direct;
-    this.#physical = physical;
-  }
-
-  async read(address: Addr, length: number): Promise<Uint8Array | undefined> {
-    return (await this.#direct?.read(address, length)) ?? this.#throughTables(address, length);
-  }
-
-  async #throughTables(address: Addr, length: number): Promise<Uint8Array | undefined> {
-    const known = await this.#tables();
-    if (known === undefined) return undefined;
-    const bytes = new Uint8Array(length);
-    for (let done = 0; done < length; ) {
-      const at = addOffset(address, done);
-      const leaf = await known.space.translate(at);
-      if (leaf === undefined) return undefined;
-      const inside = at - leaf.virtual;
-      const size = Math.min(length - done, leaf.size - Number(inside));
-      const piece = await known.physical.read(addOffset(leaf.physical, inside), size);
-      if (piece === undefined) return undefined;
-      bytes.set(piece, done);
-      done += size;
-    }
-    return bytes;
-  }
-
-  async #tables(): Promise<{ readonly space: AddressSpace; readonly physical: MemoryReader } | undefined> {
-    if (this.#isAsked) return this.#space;
-    this.#isAsked = true;
-    const physical = await this.#physical();
-    const space = physical && this.#arch.addressSpaces?.of(this.#registers, physical);
-    if (physical === undefined || space === undefined || 'refused' in space) return undefined;
+function memoryFor(
+  { addressSpaces }: Architecture,
+  registers: RegisterReader,
+  direct: MemoryReader | undefined,
+  physical: () => Promise<MemoryReader | undefined>,
+): MemoryReader {
+  const throughTables = async (): Promise<MemoryReader | undefined> => {
+    const all = await physical();
+    const space = all && addressSpaces?.of(registers, all);
+    if (!all || !space || isRefusal(space)) return undefined;
     // Without paging the hart sees all memory there is.
-    if (space.scheme !== 'off' || this.#direct === undefined) this.#space = { space, physical };
-    return this.#space;
-  }
+    return space.scheme === 'off' && direct ? undefined : seenMemory(space, all);
+  };
+  let tables: ReturnType<typeof throughTables> | undefined;
+  return {
+    async read(address, length) {
+      const seen = await direct?.read(address, length);
+      if (seen) return seen;
+      tables ??= throughTables();
+      return (await tables)?.read(address, length);
+    },
+  };
 }

@@ -131,7 +131,7 @@ export class Looks {
   #ask<T>(hart: string, ask: (batch: Batch) => T) {
     const batch = this.#session.batch(hart);
     const more = ask(batch);
-    const registers = askRegisters(batch, this.#session, this.#arch, this.#code.stacks);
+    const registers = askRegisters(batch, this.#arch, this.#code.stacks);
     const expected = this.#expected.get(hart);
     const read = expected && batch.readMemory(expected.start, expected.length);
     const ahead = (): StackPiece | undefined => {
