@@ -37,35 +37,6 @@ export async function closedCounter(session: Session, arch: Architecture): Promi
 /** In the reason why the counter stays closed. */
 export const isInFirmware = 'harts are in their firmware, which may set';
 
-/** Lets the kernel read the counter. Refused if the stub does not write it, or if firmware may take it back. */
-async function openCounter(session: Session, closed: ClosedCounter): Promise<Refusal | undefined> {
-  const { register, bit, harts, inFirmware } = closed;
-  if (inFirmware > 0) return { refused: `${inFirmware} ${isInFirmware} ${register} again` };
-  await write(
-    session,
-    register,
-    harts.map(({ id, value }) => ({ id, value: value | bit })),
-  );
-  for (const { id } of harts) {
-    const reply = await registerOf(session, register, id);
-    if (((reply ?? 0n) & bit) !== 0n) continue;
-    await closeCounter(session, closed);
-    return { refused: `the stub does not write ${register}` };
-  }
-  return undefined;
-}
-
-/** Puts the register back. */
-function closeCounter(session: Session, { register, harts }: ClosedCounter): Promise<void> {
-  return write(session, register, harts);
-}
-
-async function write(session: Session, register: string, harts: ClosedCounter['harts']): Promise<void> {
-  for (const { id, value } of harts) {
-    await setRegister(session, register, value, id);
-  }
-}
-
 /** A counter of the kernel's that is opened where it has to be, as often as that is, and closed at the end. */
 export class CounterGate {
   readonly #session: Session;
@@ -78,16 +49,23 @@ export class CounterGate {
   }
 
   /**
-   * At a stop. Returns what was closed, or why it stays so; undefined if nothing was. Firmware may have closed some of
-   * what was opened before: the others are still to be closed at the end.
+   * At a stop. Returns what was closed, or why it stays so: the stub does not write it, or firmware may take it back.
+   * Undefined if nothing was. Firmware may have closed some of what was opened before: the others are still to be closed
+   * at the end.
    */
   async open(): Promise<ClosedCounter | Refusal | undefined> {
     const closed = await closedCounter(this.#session, this.#arch);
     if (closed === undefined) return undefined;
-    const refused = await openCounter(this.#session, closed);
-    if (refused !== undefined) return refused;
-    const others = this.#opened?.harts.filter(({ id }) => !closed.harts.some((hart) => hart.id === id)) ?? [];
-    this.#opened = { ...closed, harts: [...closed.harts, ...others] };
+    const { register, bit, harts, inFirmware } = closed;
+    if (inFirmware > 0) return { refused: `${inFirmware} ${isInFirmware} ${register} again` };
+    for (const { id, value } of harts) await setRegister(this.#session, register, value | bit, id);
+    for (const { id } of harts) {
+      if ((((await registerOf(this.#session, register, id)) ?? 0n) & bit) !== 0n) continue;
+      await this.#putBack(closed);
+      return { refused: `the stub does not write ${register}` };
+    }
+    const others = this.#opened?.harts.filter(({ id }) => !harts.some((hart) => hart.id === id)) ?? [];
+    this.#opened = { ...closed, harts: [...harts, ...others] };
     return closed;
   }
 
@@ -98,7 +76,11 @@ export class CounterGate {
 
   /** The target is stopped, and no code of ours runs any more. */
   async close(): Promise<void> {
-    if (this.#opened) await closeCounter(this.#session, this.#opened);
+    if (this.#opened) await this.#putBack(this.#opened);
     this.#opened = undefined;
+  }
+
+  async #putBack({ register, harts }: ClosedCounter): Promise<void> {
+    for (const { id, value } of harts) await setRegister(this.#session, register, value, id);
   }
 }

@@ -71,7 +71,6 @@ export const DW_AT = {
   producer: 0x25,
   upper_bound: 0x2f,
   abstract_origin: 0x31,
-  artificial: 0x34,
   calling_convention: 0x36,
   count: 0x37,
   data_member_location: 0x38,

@@ -26,7 +26,4 @@ export const DW_LNE = {
 export const DW_LNCT = {
   path: 1,
   directory_index: 2,
-  timestamp: 3,
-  size: 4,
-  MD5: 5,
 } as const;

@@ -12,7 +12,7 @@ import { type Addr, addr } from '../base/addr.js';
 import { ByteReader } from '../base/byte-reader.js';
 import { messageOf } from '../base/errors.js';
 import type { Refusal } from '../base/refusal.js';
-import { ElfFile, SHT } from '../elf/index.js';
+import { ElfFile } from '../elf/index.js';
 
 export interface BootImage {
   readonly kind: 'pvh' | 'bzimage' | 'multiboot';
@@ -73,24 +73,6 @@ function firstBytes(path: string, length: number): Uint8Array {
 }
 
 function pvhEntry(elf: ElfFile): Addr | undefined {
-  for (const section of elf.sections) {
-    if (section.type !== SHT.NOTE) continue;
-    const bytes = elf.rawSection(section);
-    if (bytes === undefined) continue;
-    const reader = new ByteReader(bytes, section.name);
-    while (reader.remaining >= 12) {
-      const nameSize = reader.u32();
-      const size = reader.u32();
-      const type = reader.u32();
-      const padded = nameSize + (-nameSize & 3);
-      if (padded + size > reader.remaining) break;
-      const name = reader.take(padded);
-      const value = reader.take(size);
-      reader.skip(Math.min(-size & 3, reader.remaining));
-      const isXen = Buffer.from(name.subarray(0, nameSize)).toString('latin1') === 'Xen\0';
-      if (isXen && type === XEN_ELFNOTE_PHYS32_ENTRY && size >= 4)
-        return addr(new ByteReader(value, section.name).u32());
-    }
-  }
-  return undefined;
+  const note = elf.notes.find(({ name, type }) => name === 'Xen' && type === XEN_ELFNOTE_PHYS32_ENTRY);
+  return note && note.bytes.length >= 4 ? addr(new ByteReader(note.bytes, elf.path).u32()) : undefined;
 }

@@ -17,7 +17,7 @@ import type { MemoryReader } from '../base/memory-reader.js';
 import { type DebugFileOptions, ElfFile } from '../elf/index.js';
 import { isProcess, parseLibraryList, type Session } from '../rsp/index.js';
 import { AT, auxvAddress, auxvOf, readAuxv } from './auxv.js';
-import { mapsOf, processId, processMappings } from './process-memory.js';
+import { type Mapping, mapsOf, processId, processMappings } from './process-memory.js';
 
 export interface Libraries {
   /** At the addresses where they were loaded. */
@@ -69,9 +69,7 @@ export async function seeLibraries(
 ): Promise<SeenLibraries> {
   if (!isProcess(session.features)) return { open: async () => ({ loaded: [], missing: [] }) };
   const memory = options.memory ?? session.memory();
-  const auxv = await readAuxv(session);
-  const vdso = auxvAddress(auxv, AT.SYSINFO_EHDR);
-  const vdsoElf = vdso === undefined ? undefined : await vdsoAt(memory, vdso);
+  const vdso = await vdsoOf(memory, await readAuxv(session));
   const found: (readonly [name: string, opened: () => Promise<ElfFile>])[] = [];
   const missing: { name: string; why: string }[] = [];
   for (const each of await listed(session)) {
@@ -92,7 +90,7 @@ export async function seeLibraries(
           if (!known.some((other) => overlap(other, elf))) known.push(elf);
         });
       }
-      return { loaded: [...(vdsoElf ? [vdsoElf] : []), ...known.slice(1)], missing };
+      return { loaded: [...vdso, ...known.slice(1)], missing };
     },
   };
 }
@@ -103,15 +101,11 @@ export async function mappedLibraries(
   auxv: ReadonlyMap<number, bigint>,
   { memory, program, ...options }: LibraryOptions & { readonly memory: MemoryReader; readonly program: ElfFile },
 ): Promise<Libraries> {
-  const vdso = auxvAddress(auxv, AT.SYSINFO_EHDR);
-  const vdsoElf = vdso === undefined ? undefined : await vdsoAt(memory, vdso);
-  const starts = new Map<string, Addr>();
-  for (const { path, start } of files) if (path.startsWith('/') && !starts.has(path)) starts.set(path, start);
-  const loaded = vdsoElf ? [vdsoElf] : [];
+  const loaded = await vdsoOf(memory, auxv);
   const missing: { name: string; why: string }[] = [];
-  for (const [name, start] of starts) {
-    await collect(missing, name, async () => {
-      const elf = await openHere({ name, start }, options);
+  for (const library of firstOf(files)) {
+    await collect(missing, library.name, async () => {
+      const elf = await openHere(library, options);
       if (overlap(program, elf)) return;
       if (!(await isThere(elf, memory))) throw new RsptraceError('LIBRARY_UNREADABLE', 'another file is in the core');
       loaded.push(elf);
@@ -127,10 +121,20 @@ export async function librariesOfProcess(
   memory: MemoryReader,
   options: LibraryOptions = {},
 ): Promise<Libraries> {
-  const maps = mapsOf(pid);
+  return mappedLibraries(withCode(mapsOf(pid)), auxvOf(pid), { ...options, memory, program });
+}
+
+/** The mappings of files that have code in some of them. */
+function withCode(maps: readonly Mapping[]): Mapping[] {
   const code = new Set(maps.filter(({ permissions }) => permissions[2] === 'x').map(({ path }) => path));
-  const files = maps.filter(({ path }) => code.has(path));
-  return mappedLibraries(files, auxvOf(pid), { ...options, memory, program });
+  return maps.filter(({ path }) => code.has(path));
+}
+
+/** Each file, at its first mapping. */
+function firstOf(files: readonly { readonly path: string; readonly start: Addr }[]): Listed[] {
+  const starts = new Map<string, Addr>();
+  for (const { path, start } of files) if (path.startsWith('/') && !starts.has(path)) starts.set(path, start);
+  return [...starts].map(([name, start]) => ({ name, start }));
 }
 
 /** Keeps why a library cannot be read; a broken link ends all. */
@@ -172,18 +176,7 @@ async function listed(session: Session): Promise<Listed[]> {
   const libraries = list === undefined ? [] : parseLibraryList(Buffer.from(list).toString('utf8'));
   // The vDSO has a name and no file.
   const files = libraries.filter(({ name }) => name.startsWith('/'));
-  return files.length > 0 ? files : mapped(session);
-}
-
-async function mapped(session: Session): Promise<Listed[]> {
-  const starts = new Map<string, Addr>();
-  const withCode = new Set<string>();
-  for (const { path, start, permissions } of (await processMappings(session)) ?? []) {
-    if (!path.startsWith('/')) continue;
-    if (!starts.has(path)) starts.set(path, start);
-    if (permissions[2] === 'x') withCode.add(path);
-  }
-  return [...starts].filter(([path]) => withCode.has(path)).map(([name, start]) => ({ name, start }));
+  return files.length > 0 ? files : firstOf(withCode((await processMappings(session)) ?? []));
 }
 
 /** @throws RsptraceError `LIBRARY_UNREADABLE`, or what {@link ElfFile.open} throws */
@@ -239,15 +232,17 @@ function overlap(a: ElfFile, b: ElfFile): boolean {
   return first !== undefined && first === second;
 }
 
-/** The ELF that the kernel maps into every process: as many of its pages as can be read. */
-async function vdsoAt(memory: MemoryReader, address: Addr): Promise<ElfFile | undefined> {
+/** The ELF that the kernel maps into every process: as many of its pages as can be read; none if that is none. */
+async function vdsoOf(memory: MemoryReader, auxv: ReadonlyMap<number, bigint> | undefined): Promise<ElfFile[]> {
+  const address = auxvAddress(auxv, AT.SYSINFO_EHDR);
+  if (address === undefined) return [];
   let bytes: Uint8Array | undefined;
   for (let size = MOST_VDSO; size >= 4096 && bytes === undefined; size >>= 1) bytes = await memory.read(address, size);
-  if (bytes === undefined) return undefined;
+  if (bytes === undefined) return [];
   try {
-    return ElfFile.parse(bytes, '[vdso]').loadedAt(address);
+    return [ElfFile.parse(bytes, '[vdso]').loadedAt(address)];
   } catch (error) {
     if (!(error instanceof RsptraceError)) throw error;
-    return undefined;
+    return [];
   }
 }

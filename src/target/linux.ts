@@ -40,11 +40,7 @@ export function choosesItsPlace(elf: ElfFile, commandLine: string): boolean {
  * neither BTF nor DWARF has it.
  */
 export function cpuInTask(elf: ElfFile, debug: DebugInfo | undefined): number | undefined {
-  const section = elf.section('.BTF');
-  const byBtf = section && btfMember(section, elf.budget, 'task_struct', ['thread_info', 'cpu']);
-  if (byBtf !== undefined) return byBtf;
-  const [info, ...others] = debug?.typesNamed('thread_info') ?? [];
-  return info && others.length === 0 ? layoutOf(info).members.find(({ name }) => name === 'cpu')?.offset : undefined;
+  return inTask(elf, ['thread_info', 'cpu']) ?? memberOf(debug, 'thread_info', 'cpu');
 }
 
 /**
@@ -52,12 +48,17 @@ export function cpuInTask(elf: ElfFile, debug: DebugInfo | undefined): number | 
  * the program is not Linux.
  */
 export function memberOfTask(elf: ElfFile, debug: DebugInfo | undefined, member: string): number | undefined {
-  if (!isLinux(elf)) return undefined;
+  return isLinux(elf) ? (inTask(elf, [member]) ?? memberOf(debug, 'task_struct', member)) : undefined;
+}
+
+function inTask(elf: ElfFile, path: readonly string[]): number | undefined {
   const section = elf.section('.BTF');
-  const byBtf = section && btfMember(section, elf.budget, 'task_struct', [member]);
-  if (byBtf !== undefined) return byBtf;
-  const [task, ...others] = debug?.typesNamed('task_struct') ?? [];
-  return task && others.length === 0 ? layoutOf(task).members.find(({ name }) => name === member)?.offset : undefined;
+  return section && btfMember(section, elf.budget, 'task_struct', path);
+}
+
+function memberOf(debug: DebugInfo | undefined, struct: string, member: string): number | undefined {
+  const [type, ...others] = debug?.typesNamed(struct) ?? [];
+  return type && others.length === 0 ? layoutOf(type).members.find(({ name }) => name === member)?.offset : undefined;
 }
 
 /** Functions that Linux uses for as long as it runs, and that no other program has. */

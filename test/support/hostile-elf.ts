@@ -38,7 +38,7 @@ export function hostileElf(name: string): Uint8Array {
           attributes: [
             [DW_AT.type, F.ref4, { ref: 'byte' }],
             [DW_AT.data_member_location, F.data1, 8],
-            [DW_AT.artificial, F.flag_present, 0],
+            [DW_AT.noreturn, F.flag_present, 0],
           ],
         },
         variant('0', 0, 'unresumed'),
