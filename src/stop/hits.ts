@@ -1,12 +1,12 @@
 import type { Addr } from '../base/addr.js';
 import type { RegisterReader } from '../base/memory-reader.js';
-import type { Hit, MemoryRequest, Reaction, Visit } from '../calls/index.js';
+import type { Hit, MemoryRequest } from '../calls/index.js';
 import type { Reply } from '../rsp/index.js';
 import { codeBytes } from './breakpoints.js';
 import type { Found } from './hit-checks.js';
 import type { Passing } from './passing.js';
 import type { Point } from './point.js';
-import type { GuessedReads } from './read-guesses.js';
+import { finish, type GuessedReads } from './read-guesses.js';
 import type { Next } from './resuming.js';
 import type { LeftStop, StopParts } from './stop-engine-options.js';
 
@@ -87,7 +87,9 @@ export class Hits {
     }
     this.wasSeen ||= visit !== undefined;
     const answers = replies.map((reply) => reply.value);
-    const { more, reaction } = await this.#finish(visit, answers, hart, guessed);
+    const { more, reaction } = visit
+      ? await finish(visit, () => session.batch(hart), guessed, answers)
+      : { more: [], reaction: { watch: [], unwatch: [] } };
     const changed = code !== undefined && points.changed(point, hit.pc, code.value);
     const again = [...(loads ? [load] : []), ...(wantsCode ? [here] : [])];
     firstReads.learn(hit.pc, [...requests, ...more, ...again]);
@@ -118,27 +120,5 @@ export class Hits {
 
   #at(hit: Hit): string {
     return `${hit.pc} ${this.#passing.standing(hit)}`;
-  }
-
-  /** Reads what a tracer asks for until it says what follows: nothing, where there is no visit. */
-  async #finish(
-    visit: Visit | undefined,
-    first: readonly (Uint8Array | undefined)[],
-    hart: string | undefined,
-    guessed: GuessedReads,
-  ): Promise<{ readonly more: readonly MemoryRequest[]; readonly reaction: Reaction }> {
-    const more: MemoryRequest[] = [];
-    if (!visit) return { more, reaction: { watch: [], unwatch: [] } };
-    let step = visit.next(first);
-    while (!step.done) {
-      const { value: wanted } = step;
-      const batch = this.#parts.options.session.batch(hart);
-      const isKnown = wanted.every((request) => guessed.find(request));
-      const replies = wanted.map((one) => guessed.find(one) ?? batch.readMemory(one.address, one.length));
-      if (!isKnown) await batch.send();
-      more.push(...wanted);
-      step = visit.next(replies.map((reply) => reply.value));
-    }
-    return { more, reaction: step.value };
   }
 }

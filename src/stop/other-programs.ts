@@ -1,6 +1,6 @@
 import type { Addr } from '../base/addr.js';
 import type { MemoryReader } from '../base/memory-reader.js';
-import type { Hit, Reaction, Tracer } from '../calls/index.js';
+import type { Hit, MemoryRequest, Reaction, Tracer } from '../calls/index.js';
 import type { ElfFile } from '../elf/index.js';
 import type { Breakpoint } from '../rsp/index.js';
 import { bytesKnown } from '../target/index.js';
@@ -10,6 +10,7 @@ import { codeBytes } from './breakpoints.js';
 import type { Look } from './first-reads.js';
 import type { Passing } from './passing.js';
 import { newPoint, type Point } from './point.js';
+import { finish } from './read-guesses.js';
 import type { Next } from './resuming.js';
 import type { StopParts } from './stop-engine-options.js';
 
@@ -139,25 +140,19 @@ export class OtherHits {
     const { options, resuming } = this.#parts;
     const { session } = options;
     const repeated = this.#passing.isRepeated(point, hit);
-    const memory = session.memory(hart);
-    const read = async (address: Addr, length: number): Promise<Uint8Array | undefined> =>
-      guessed.find({ address, length })?.value ?? (await memory.read(address, length));
     const visit = repeated ? undefined : program.tracer.visit(hit);
-    let step = visit?.next();
-    while (step && !step.done) {
-      const answers: (Uint8Array | undefined)[] = [];
-      for (const { address, length } of step.value) answers.push(await read(address, length));
-      step = visit?.next(answers);
-    }
+    const found = visit && (await finish(visit, () => session.batch(hart), guessed));
     if (!repeated) program.tracer.digest();
     const batch = session.batch(hart);
-    const refused = step?.done ? this.#follow(program, step.value, batch) : () => [];
+    const refused = found ? this.#follow(program, found.reaction, batch) : () => [];
     if (resuming.askedToStop) {
       await batch.send();
       return undefined;
     }
     const load = point.over?.load?.(hit.registers);
-    const loaded = load && load.length > 0 ? await read(load.address, load.length) : undefined;
+    const read = async ({ address, length }: MemoryRequest): Promise<Uint8Array | undefined> =>
+      guessed.find({ address, length })?.value ?? (await session.memory(hart).read(address, length));
+    const loaded = load && load.length > 0 ? await read(load) : undefined;
     const next = await this.#passing.own(point, hit, hart, {
       ...{ batch, inserts: [], repeated: true, load, loaded, changed: false },
     });

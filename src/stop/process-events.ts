@@ -5,6 +5,7 @@ import type { Tracer } from '../calls/index.js';
 import type { Breakpoint, Resume, Session, SignalStop } from '../rsp/index.js';
 import { ownSignal, sharesMemory } from '../target/index.js';
 import type { Breakpoints } from './breakpoints.js';
+import { finish, nothing } from './read-guesses.js';
 import type { StopParts } from './stop-engine-options.js';
 import type { Watchpoints } from './watchpoints.js';
 
@@ -141,12 +142,6 @@ export async function visitSystemCall(
   const { tracer } = options;
   const systemCall = calls[reason];
   const visit = tracer.visit({ hart: options.hartNumber(hart), pc, stackPointer, registers, time: time(), systemCall });
-  let step = visit.next();
-  while (!step.done) {
-    const batch = options.session.batch(hart);
-    const replies = step.value.map(({ address, length }) => batch.readMemory(address, length));
-    await batch.send();
-    step = visit.next(replies.map(({ value }) => value));
-  }
+  await finish(visit, () => options.session.batch(hart), nothing);
   tracer.digest();
 }

@@ -1,4 +1,4 @@
-import type { MemoryRequest } from '../calls/index.js';
+import type { MemoryRequest, Reaction, Visit } from '../calls/index.js';
 import type { Batch, Reply } from '../rsp/index.js';
 
 /** Memory that was requested before the stop's registers were known. */
@@ -12,7 +12,31 @@ const mostKept = 4096;
 /** A larger guess would cost more than the round trip that it may save. */
 const mostBytes = 2048;
 
-const nothing: GuessedReads = { find: () => undefined };
+/** Nothing was guessed. */
+export const nothing: GuessedReads = { find: () => undefined };
+
+/**
+ * Reads what a tracer asks for until it says what follows. `first`: the answers to what it has asked for at first, if it
+ * was asked. Returns also what was read more.
+ */
+export async function finish(
+  visit: Visit,
+  begin: () => Batch,
+  { find }: GuessedReads,
+  ...first: Parameters<Visit['next']>
+): Promise<{ readonly more: readonly MemoryRequest[]; readonly reaction: Reaction }> {
+  const more: MemoryRequest[] = [];
+  let step = visit.next(...first);
+  while (!step.done) {
+    const wanted = step.value;
+    const batch = begin();
+    const replies = wanted.map((one) => find(one) ?? batch.readMemory(one.address, one.length));
+    if (!wanted.every(find)) await batch.send();
+    more.push(...wanted);
+    step = visit.next(replies.map(({ value }) => value));
+  }
+  return { more, reaction: step.value };
+}
 
 /** Stands for the first address of a stop that read nothing. */
 const nowhere = -1n;
