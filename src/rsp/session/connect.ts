@@ -1,7 +1,7 @@
 import { type Logger, partOf, silent } from '../../base/logger.js';
 import { formatRemote, parseRemote, type RemoteAddress } from '../wire/address.js';
 import type { Link } from '../wire/link.js';
-import { openReplay } from '../wire/replay.js';
+import { Replay } from '../wire/replay.js';
 import { operationTimeouts, tooSlow } from '../wire/reply-timeout.js';
 import { openTransport, type Transport, type TransportEvents } from '../wire/transport.js';
 import type { WireRecorder } from '../wire/wire-log.js';
@@ -91,7 +91,7 @@ async function open(
   };
   const transport =
     remote.kind === 'replay'
-      ? openReplay(remote.path, events)
+      ? new Replay(remote.path, events)
       : await openTransport(remote, events, { connectTimeoutMs, waitMs, signal });
   if (wire === undefined) return transport;
   wire.opened(transport.name);

@@ -4,7 +4,6 @@ import type { StubFeatures } from './features.js';
 import { packets } from './packets.js';
 import type { RegisterBlock } from './registers.js';
 import { type Request, SelectRequest } from './request.js';
-import type { SignalNumbers } from './signals.js';
 import { pidOf } from './stop-reply.js';
 
 interface Job {
@@ -118,10 +117,8 @@ export class HartRequests {
   readonly #link: Link;
   /** Sends batches: the link, or a queue before it if the stub needs that. */
   #sender: Pick<Link, 'send' | 'sendByte'>;
-  #actions: ReadonlySet<string> | undefined;
-  #signals: SignalNumbers | undefined;
-  /** All processes run together. */
-  #isClustered = false;
+  /** Undefined before the handshake has learnt them. */
+  #features: StubFeatures | undefined;
 
   constructor(link: Link) {
     this.#link = link;
@@ -129,11 +126,9 @@ export class HartRequests {
   }
 
   /** The handshake has learnt what the stub takes. */
-  begin({ batches, vCont, signals, isClustered }: StubFeatures): void {
-    this.#isClustered = isClustered;
-    this.#signals = signals;
-    if (!batches) this.#sender = new OneByOne(this.#link);
-    this.#actions = vCont;
+  begin(features: StubFeatures): void {
+    this.#features = features;
+    if (!features.batches) this.#sender = new OneByOne(this.#link);
   }
 
   /** Sends requests for `hart` (undefined: whichever is selected) and perhaps the resume, in one write. */
@@ -171,14 +166,15 @@ export class HartRequests {
 
   /** The packets of a resume. `stopped`: the hart of the last stop. */
   packetsFor(resume: Resume, stopped: string | undefined): ResumePackets {
-    const actions = this.#actions;
+    const { vCont, signals, isClustered } = this.#features ?? {};
     const action = resume.kind === 'continue' ? 'c' : 's';
-    const signal = resume.signal && (this.#signals?.protocol(resume.signal) ?? resume.signal);
+    const signal = resume.signal && (signals?.protocol(resume.signal) ?? resume.signal);
     const verb = signal === undefined ? action : action.toUpperCase() + signal.toString(16).padStart(2, '0');
     const hart = resume.hart !== ANY_HART ? resume.hart : undefined;
-    if (actions?.has(verb[0] as string) === true && actions.has('c')) {
+    if (vCont?.has(verb[0] as string) === true && vCont.has('c')) {
       if (hart !== undefined) return { before: [], resume: packets.run([`${verb}:${hart}`]) };
-      const pid = this.#isClustered ? undefined : pidOf(stopped);
+      // Of a machine that is several processes all run together.
+      const pid = isClustered ? undefined : pidOf(stopped);
       const all = pid === undefined ? 'c' : `c:p${pid}.-1`;
       if (resume.kind === 'step') return { before: [], resume: packets.run([verb]) };
       if (signal === undefined) return { before: [], resume: packets.run([all]) };

@@ -1,7 +1,7 @@
 import { littleEndian, littleEndianBytes } from '../../base/little-endian.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
 import { bytesToHex, decodeHex } from '../wire/hex.js';
-import { ascii, Derived, type Reply, Request, unexpected } from './request.js';
+import { Derived, type Reply, Request } from './request.js';
 import type { Session } from './session.js';
 import type { RegisterDescription, RegisterSpec, TargetDescription } from './target-description.js';
 
@@ -88,14 +88,14 @@ export class BlockRequest extends Request<RegisterBlock> {
 
   /** `read` is given the block, so that `G` can be built from it. */
   constructor(packet: string, target: TargetDescription, read: (block: RegisterBlock) => void) {
-    super(packet);
+    super(packet, new RegisterBlock(target, new Uint8Array(0)));
     this.#target = target;
     this.#read = read;
   }
 
   protected override decode(bytes: Uint8Array, start: number, end: number): RegisterBlock {
     // The answer to another packet has another length. An answer whose length changes is no answer to g.
-    if (end - start !== 2 * this.#target.blockLength) throw this.#damaged(bytes, start, end);
+    if (end - start !== 2 * this.#target.blockLength) throw this.unexpected(bytes, start, end);
     const into = new Uint8Array(this.#target.blockLength);
     let missing: Uint8Array | undefined;
     if (!decodeHex(bytes, start, end, into, 0)) missing = this.#withGaps(bytes, start, end, into);
@@ -109,18 +109,9 @@ export class BlockRequest extends Request<RegisterBlock> {
     for (let index = 0; index < into.length; index++) {
       const at = start + 2 * index;
       if (bytes[at] === 0x78 && bytes[at + 1] === 0x78) missing[index] = 1;
-      else if (!decodeHex(bytes, at, at + 2, into, index)) throw this.#damaged(bytes, start, end);
+      else if (!decodeHex(bytes, at, at + 2, into, index)) throw this.unexpected(bytes, start, end);
     }
-    if (((end - start) & 1) !== 0) throw this.#damaged(bytes, start, end);
     return missing;
-  }
-
-  #damaged(bytes: Uint8Array, start: number, end: number): Error {
-    return unexpected(this.packet, ascii(bytes, start, Math.min(end, start + 40)));
-  }
-
-  protected override failed(): RegisterBlock {
-    return new RegisterBlock(this.#target, new Uint8Array(0));
   }
 }
 

@@ -24,11 +24,14 @@ export const NOT_SUPPORTED = 'the stub does not support it';
 export abstract class Request<T> implements Reply<T> {
   errorText: string | undefined;
   readonly #packet: string;
+  readonly #failed: T;
   #value: T | undefined;
   #answered = false;
 
-  constructor(packet: string) {
+  /** `failed`: its value where the target refuses it. */
+  constructor(packet: string, failed: T) {
     this.#packet = packet;
+    this.#failed = failed;
   }
 
   get packet(): string {
@@ -60,7 +63,7 @@ export abstract class Request<T> implements Reply<T> {
     else if (bytes[start] === 0x45 && (end - start === 3 || bytes[start + 1] === 0x2e)) {
       this.errorText = ascii(bytes, start, Math.min(end, start + 400));
     }
-    this.#value = this.errorText === undefined ? this.decode(bytes, start, end) : this.failed();
+    this.#value = this.errorText === undefined ? this.decode(bytes, start, end) : this.#failed;
     this.#answered = true;
     return true;
   }
@@ -71,8 +74,7 @@ export abstract class Request<T> implements Reply<T> {
   /** Answers without asking the stub, or replaces an answer that means nothing. */
   refuse(errorText: string): void {
     this.errorText = errorText;
-    this.#value = this.failed();
-    this.#answered = true;
+    this.settle(this.#failed);
   }
 
   /** Text that the target prints while this request waits; false if the request does not take it. */
@@ -85,8 +87,13 @@ export abstract class Request<T> implements Reply<T> {
     this.#answered = true;
   }
 
+  /** The error for an answer that is none to this packet. */
+  protected unexpected(bytes: Uint8Array, start: number, end: number): RsptraceError {
+    const answer = ascii(bytes, start, Math.min(end, start + 40));
+    return protocolError(`it answers "${answer}" to "${this.packet.slice(0, 40)}"`);
+  }
+
   protected abstract decode(bytes: Uint8Array, start: number, end: number): T;
-  protected abstract failed(): T;
 }
 
 /** A reply that is made of others, once they have come. */
@@ -128,6 +135,10 @@ export function ascii(bytes: Uint8Array, start: number, end: number): string {
 
 /** Any answer, as text. */
 export class TextRequest extends Request<string> {
+  constructor(packet: string) {
+    super(packet, '');
+  }
+
   override get takesStop(): boolean {
     return this.packet === '?' || this.packet.startsWith('vAttach;');
   }
@@ -140,41 +151,31 @@ export class TextRequest extends Request<string> {
   protected override decode(bytes: Uint8Array, start: number, end: number): string {
     return ascii(bytes, start, end);
   }
-
-  protected override failed(): string {
-    return '';
-  }
 }
 
 /** `OK` or an error. */
 export class OkRequest extends Request<boolean> {
-  protected override decode(bytes: Uint8Array, start: number, end: number): boolean {
-    if (end - start === 2 && bytes[start] === 0x4f && bytes[start + 1] === 0x4b) return true;
-    throw unexpected(this.packet, ascii(bytes, start, Math.min(end, start + 40)));
+  constructor(packet: string) {
+    super(packet, false);
   }
 
-  protected override failed(): boolean {
-    return false;
+  protected override decode(bytes: Uint8Array, start: number, end: number): boolean {
+    if (end - start === 2 && bytes[start] === 0x4f && bytes[start + 1] === 0x4b) return true;
+    throw this.unexpected(bytes, start, end);
   }
 }
 
 /** A request whose answer a function decodes; one that is refused has the value `failed`. */
 export class PlainRequest<T> extends Request<T> {
   readonly #decode: (text: string) => T;
-  readonly #failed: T;
 
   constructor(packet: string, failed: T, decode: (text: string) => T) {
-    super(packet);
+    super(packet, failed);
     this.#decode = decode;
-    this.#failed = failed;
   }
 
   protected override decode(bytes: Uint8Array, start: number, end: number): T {
     return this.#decode(ascii(bytes, start, end));
-  }
-
-  protected override failed(): T {
-    return this.#failed;
   }
 }
 
@@ -211,7 +212,7 @@ export class RegisterRequest extends Request<bigint | undefined> {
   readonly #size: number;
 
   constructor(packet: string, size: number) {
-    super(packet);
+    super(packet, undefined);
     this.#size = size;
   }
 
@@ -222,18 +223,13 @@ export class RegisterRequest extends Request<bigint | undefined> {
     }
     const length = (end - start) >> 1;
     const into = new Uint8Array(length);
-    if (!decodeHex(bytes, start, end, into, 0))
-      throw unexpected(this.packet, ascii(bytes, start, Math.min(end, start + 40)));
+    if (!decodeHex(bytes, start, end, into, 0)) throw this.unexpected(bytes, start, end);
     // An answer may be shorter than described (lldb-server). A longer one is another register.
     if (length > this.#size) {
       this.errorText = `the stub answers ${length} bytes for a register of ${this.#size}`;
       return undefined;
     }
     return littleEndian(into);
-  }
-
-  protected override failed(): undefined {
-    return undefined;
   }
 }
 
@@ -244,7 +240,7 @@ export class MemoryRequest extends Request<number> {
   readonly #length: number;
 
   constructor(packet: string, into: Uint8Array, offset: number, length: number) {
-    super(packet);
+    super(packet, 0);
     this.#into = into;
     this.#offset = offset;
     this.#length = length;
@@ -253,13 +249,9 @@ export class MemoryRequest extends Request<number> {
   protected override decode(bytes: Uint8Array, start: number, end: number): number {
     const length = (end - start) >> 1;
     if (length > this.#length || !decodeHex(bytes, start, end, this.#into, this.#offset)) {
-      throw unexpected(this.packet, ascii(bytes, start, Math.min(end, start + 40)));
+      throw this.unexpected(bytes, start, end);
     }
     return length;
-  }
-
-  protected override failed(): number {
-    return 0;
   }
 }
 
@@ -270,6 +262,10 @@ const MOST_OUTPUT = 16 * 1024 * 1024;
 export class MonitorRequest extends Request<string | undefined> {
   readonly #output: Uint8Array[] = [];
   #length = 0;
+
+  constructor(packet: string) {
+    super(packet, undefined);
+  }
 
   override console(text: Uint8Array): boolean {
     this.#length += text.length;
@@ -282,19 +278,11 @@ export class MonitorRequest extends Request<string | undefined> {
     const text = ascii(bytes, start, end);
     if (text !== 'OK') {
       const output = hexToBytes(text);
-      if (output === undefined) throw unexpected(this.packet, text.slice(0, 40));
+      if (output === undefined) throw this.unexpected(bytes, start, end);
       this.#output.push(output);
     }
     return Buffer.concat(this.#output).toString('utf8');
   }
-
-  protected override failed(): undefined {
-    return undefined;
-  }
-}
-
-export function unexpected(packet: string, answer: string): RsptraceError {
-  return protocolError(`it answers "${answer}" to "${packet.slice(0, 40)}"`);
 }
 
 /** A disturbance of a wire may last for a while: the most retries, with a pause in between that doubles each time. */

@@ -162,7 +162,7 @@ export class Link implements PacketSink {
     const owed = !this.#outstanding.isEmpty;
     this.#resync.end(why);
     this.#outstanding.settle(error);
-    this.#outstanding.failAll(why);
+    this.#outstanding.takeAll(why)();
     this.#resync.release();
     this.#events.closed(error, owed ? why : undefined);
   }

@@ -66,9 +66,4 @@ export class Outstanding {
       for (const group of lost) group.done(error);
     };
   }
-
-  /** The link has ended: the callers that still wait get the reason. */
-  failAll(error: RsptraceError): void {
-    for (const group of this.#groups.splice(0)) group.done(error);
-  }
 }

@@ -128,7 +128,7 @@ class RecordedItems {
  * each, the stub's recorded answer comes back. Only the order is kept, not the time. Acknowledgements are not
  * compared, and packets may be spread over writes in another way. An answer comes once its own packet was sent.
  */
-class Replay implements Transport {
+export class Replay implements Transport {
   readonly name: string;
   readonly #events: TransportEvents;
   readonly #recording: RecordedItems;
@@ -139,9 +139,10 @@ class Replay implements Transport {
   #owed = 0;
   /** The last recorded write that was matched. */
   #write = 0;
-  #state: 'open' | 'closed' = 'open';
+  #isOpen = true;
   #scheduled = false;
 
+  /** Opens a recording. Throws `RSP_REPLAY_UNREADABLE`. */
   constructor(path: string, events: TransportEvents) {
     this.name = `replay:${path}`;
     this.#events = events;
@@ -157,8 +158,8 @@ class Replay implements Transport {
   }
 
   close(): void {
-    if (this.#state === 'closed') return;
-    this.#state = 'closed';
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
     this.#recording[Symbol.dispose]();
   }
 
@@ -168,7 +169,7 @@ class Replay implements Transport {
     // Never from within a write, because a socket would not answer there either.
     setImmediate(() => {
       this.#scheduled = false;
-      if (this.#state === 'open') this.#play();
+      if (this.#isOpen) this.#play();
     });
   }
 
@@ -250,11 +251,6 @@ class Replay implements Transport {
     this.close();
     this.#events.closed(error);
   }
-}
-
-/** Opens a recording as a stub. Throws `RSP_REPLAY_UNREADABLE`. */
-export function openReplay(path: string, events: TransportEvents): Transport {
-  return new Replay(path, events);
 }
 
 /**
