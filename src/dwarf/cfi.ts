@@ -102,11 +102,6 @@ export class CallFrames {
     return madeOnce(ofFiles, elf, () => new CallFrames(elf));
   }
 
-  /** How many functions it covers. */
-  get count(): number {
-    return this.#fdes.length;
-  }
-
   /** The ranges of code that it covers, in the order of addresses. */
   *ranges(): Generator<{ readonly low: CodeAddress; readonly high: CodeAddress }> {
     for (const { low, high } of this.#fdes) yield { low, high };

@@ -12,7 +12,7 @@ import type { LineHeader } from './line-header.js';
 import type { FileName } from './line-tables.js';
 import { LineTables } from './line-tables.js';
 import { type NamedKind, NameIndex } from './name-index.js';
-import { linkageNameOf, qualifiedName, through } from './names.js';
+import { qualifiedName, through } from './names.js';
 import { type AddressRange, rangesOf } from './ranges.js';
 import { type CodePlace, codePlace } from './source-stack.js';
 import { checkSupplement, readSplitUnits, splitFileError } from './split-dwarf.js';
@@ -40,7 +40,6 @@ export interface SourcePosition {
 export interface FunctionInfo {
   /** With its modules, without generic arguments: `labkern::work::Disk::seek`. */
   readonly name: string;
-  readonly linkageName: string | undefined;
   readonly low: Addr;
   /** Behind the last byte of the range that begins at `low`. */
   readonly high: Addr;
@@ -238,7 +237,6 @@ export class DebugInfo {
       if (range === undefined) return undefined;
       return {
         name: functionName(die),
-        linkageName: linkageNameOf(die),
         low: this.elf.codes.fromCode(range.low),
         high: this.elf.codes.fromCode(range.high),
         ...this.declarationOf(die),
@@ -247,7 +245,7 @@ export class DebugInfo {
     });
   }
 
-  /** What is at an address: its symbol, its line, and its function with those inlined there. */
+  /** What is at an address: its line, and its function with those inlined there. */
   frameAt(address: Addr): CodePlace {
     return this.elf.budget.answer(() => codePlace(this, address));
   }

@@ -1,17 +1,15 @@
 import type { Addr } from '../base/addr.js';
-import type { CodeAddress, ElfSymbol } from '../elf/index.js';
+import type { CodeAddress } from '../elf/index.js';
 import { DW_AT, DW_TAG } from './constants.js';
 import type { DebugInfo, SourcePosition } from './debug-info.js';
 import type { Die } from './die.js';
 import { functionName } from './function-names.js';
-import { linkageNameOf } from './names.js';
 import { rangesOf } from './ranges.js';
 
 /** One function of the source at an address. There are as many as the compiler inlined into each other there. */
 export interface SourceFunction {
   /** With its modules, without generic arguments. */
   readonly name: string;
-  readonly linkageName: string | undefined;
   /** Its code is inlined into the next function of the list. */
   readonly inlined: boolean;
   /**
@@ -23,7 +21,6 @@ export interface SourceFunction {
 
 /** What is at a code address. */
 export interface CodePlace {
-  readonly symbol: ElfSymbol | undefined;
   /** From the line table; assembly has a line without functions. */
   readonly position: SourcePosition | undefined;
   /** The innermost first, the one with code of its own last; empty if DWARF has no function there. */
@@ -34,16 +31,15 @@ export interface CodePlace {
 const MAX_DEPTH = 256;
 
 export function codePlace(debug: DebugInfo, address: Addr): CodePlace {
-  const symbol = debug.elf.symbols.at(address);
   const position = debug.lineAt(address);
   const functions: SourceFunction[] = [];
   let here = position;
   for (const die of functionsAt(debug, address)) {
     const inlined = die.tag === DW_TAG.inlined_subroutine;
-    functions.push({ name: functionName(die), linkageName: linkageNameOf(die), inlined, position: here, die });
+    functions.push({ name: functionName(die), inlined, position: here, die });
     if (inlined) here = callSite(debug, die);
   }
-  return { symbol, position, functions };
+  return { position, functions };
 }
 
 /** The functions that an address is in, the innermost first: those inlined there, and the one with code of its own. */

@@ -236,11 +236,6 @@ export class ElfFile {
     return this.#symbols;
   }
 
-  /** Where the debug info is, when it is in a file of its own. */
-  get debugPath(): string | undefined {
-    return this.#beside.debug?.path;
-  }
-
   /**
    * A section's bytes, from the debug file if that has the section; unpacked if compressed. Undefined if the section
    * does not exist or has no bytes in the file. Throws `ELF_DAMAGED`.

@@ -17,8 +17,6 @@ const NOTHING = 0xffff_ffff;
 export class IntervalIndex {
   readonly #start: Float64Array;
   readonly #value: Uint32Array;
-  /** How many ranges were added. */
-  readonly count: number;
 
   constructor(ranges: IntervalList) {
     const starts = ranges.starts.rows();
@@ -27,7 +25,6 @@ export class IntervalIndex {
     // If two begin together, the wider one first.
     const compare = (a: number, b: number): number =>
       (starts[a] as number) - (starts[b] as number) || (ends[b] as number) - (ends[a] as number);
-    this.count = starts.length;
     const order = new Uint32Array(starts.length);
     let sorted = true;
     for (let i = 0; i < order.length; i++) {

@@ -21,12 +21,6 @@ export interface ElfSymbol {
   readonly type: 'function' | 'object' | 'other';
   /** It is that of a function which the loader calls once, and which returns the one that is meant (STT_GNU_IFUNC). */
   readonly chooses: boolean;
-  readonly binding: 'local' | 'global' | 'weak';
-  /**
-   * Visible outside its object file, whatever the linker has made of its binding: global, weak, or hidden (gABI,
-   * "Symbol Visibility").
-   */
-  readonly external: boolean;
 }
 
 const NAMES = 'the names of symbols';
@@ -38,8 +32,6 @@ const STT_NOTYPE = 0;
 const STT_SECTION = 3;
 const STT_FILE = 4;
 const STT_TLS = 6;
-const STV_INTERNAL = 1;
-const STV_HIDDEN = 2;
 
 /** The symbols of an ELF by address and by name. They are kept as columns; a symbol becomes an object on request. */
 export class ElfSymbols {
@@ -145,17 +137,13 @@ export class ElfSymbols {
   }
 
   #symbol(i: number): ElfSymbol {
-    const info = this.#rows.info[i] as number;
-    const type = info & 15;
-    const visibility = (this.#rows.other[i] as number) & 3;
+    const type = (this.#rows.info[i] as number) & 15;
     return {
       name: this.#name(i),
       address: this.#codes.fromCode(this.#rows.start[i] as number),
       size: this.#rows.size[i] as number,
       type: type === 2 || type === 10 ? 'function' : type === 1 ? 'object' : 'other',
       chooses: type === 10,
-      binding: info >> 4 === 1 ? 'global' : info >> 4 === 2 ? 'weak' : 'local',
-      external: info >> 4 !== 0 || visibility === STV_INTERNAL || visibility === STV_HIDDEN,
     };
   }
 }
@@ -164,7 +152,6 @@ export class ElfSymbols {
 interface Rows {
   readonly name: Uint32Array;
   readonly info: Uint8Array;
-  readonly other: Uint8Array;
   readonly start: Float64Array;
   readonly size: Float64Array;
   /** 1 for a constant. They come last. */
@@ -172,9 +159,9 @@ interface Rows {
 }
 
 function emptyRows(count: number): Rows {
-  const [info, other, isConstant] = [new Uint8Array(count), new Uint8Array(count), new Uint8Array(count)];
+  const [info, isConstant] = [new Uint8Array(count), new Uint8Array(count)];
   const [start, size] = [new Float64Array(count), new Float64Array(count)];
-  return { name: new Uint32Array(count), info, other, start, size, isConstant };
+  return { name: new Uint32Array(count), info, start, size, isConstant };
 }
 
 /** In the order of addresses. */
@@ -190,7 +177,7 @@ function readRows(elf: ElfFile, table: ElfSection, names: Uint8Array): Rows {
     r.offset = i * ENTRY;
     const name = r.u32();
     const info = r.u8();
-    const other = r.u8();
+    r.skip(1);
     const section = r.u16();
     const [low, high] = [r.u32(), r.u32()];
     const isAbsolute = section === SHN_ABS;
@@ -201,7 +188,6 @@ function readRows(elf: ElfFile, table: ElfSection, names: Uint8Array): Rows {
     if (Number.isNaN(start) || !(size >= 0) || name >= names.length || isLabel(names, name)) continue;
     all.name[count] = name;
     all.info[count] = info;
-    all.other[count] = other;
     all.start[count] = start;
     all.size[count] = size;
     all.isConstant[count++] = Number(isAbsolute && type === STT_NOTYPE);
@@ -224,7 +210,7 @@ function sorted(all: Rows, count: number): Rows {
       a - b,
   );
   const rows = emptyRows(count);
-  for (const key of ['name', 'info', 'other', 'start', 'size', 'isConstant'] as const) {
+  for (const key of ['name', 'info', 'start', 'size', 'isConstant'] as const) {
     const [from, to] = [all[key], rows[key]];
     for (let i = 0; i < count; i++) to[i] = from[order[i] as number] as number;
   }

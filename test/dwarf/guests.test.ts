@@ -12,6 +12,7 @@ import {
   DW_AT,
   DW_TAG,
   debugInfoMissing,
+  linkageNameOf,
   locationsOf,
   rangesOf,
 } from '../../src/dwarf/index.js';
@@ -204,7 +205,7 @@ for (const name of usually(guests, (name) => name === 'rv-o2-dwarf5')) {
           t.equal(found.low, symbol.address);
           t.equal(found.high, symbol.address + BigInt(symbol.size));
           // Of several names at an address (a linker alias), the symbol table answers with one.
-          const names = elf.symbols.named(found.linkageName ?? found.name.split('::').at(-1) ?? '');
+          const names = elf.symbols.named(linkageNameOf(found.die) ?? found.name.split('::').at(-1) ?? '');
           const same = names.some((s) => s.address === symbol.address);
           t.ok(same, `${found.name} is ${symbol.name}`);
         }

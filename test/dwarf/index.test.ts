@@ -3,7 +3,16 @@
 import { execFileSync } from 'node:child_process';
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
-import { DebugInfo, type Die, DW_AT, DW_TAG, DW_FORM as F, layoutOf, typeName } from '../../src/dwarf/index.js';
+import {
+  DebugInfo,
+  type Die,
+  DW_AT,
+  DW_TAG,
+  DW_FORM as F,
+  layoutOf,
+  linkageNameOf,
+  typeName,
+} from '../../src/dwarf/index.js';
 import { ElfFile } from '../../src/elf/index.js';
 import { elfPath } from '../qemu/guests/guests.js';
 import { addressesNamed } from '../support/addresses-named.js';
@@ -189,13 +198,17 @@ for (const name of usually(['rv-o0', 'rv-o2', 'x86-o2', 'rv-o2-dwarf5'], isUsual
       const wanted = lines.map((l, n) => (n % 2 === 0 ? l : l.endsWith(':0') ? '?' : l.replace(/ \(disc.*/, '')));
       const place = debug.frameAt(addr(at));
       // Assembly has no functions in DWARF; llvm-addr2line then names the symbol.
-      if (place.functions.length === 0) wanted[0] = place.symbol?.name ?? '';
+      const symbol = debug.elf.symbols.at(addr(at))?.name ?? '';
+      if (place.functions.length === 0) wanted[0] = symbol;
       const where = (p: typeof place.position): string =>
         p === undefined || p.line === 0 ? '?' : `${p.file}:${p.line}`;
       const said =
         place.functions.length === 0
-          ? [place.symbol?.name ?? '', where(place.position)]
-          : place.functions.flatMap((f) => [f.linkageName ?? f.name.split('::').at(-1) ?? '', where(f.position)]);
+          ? [symbol, where(place.position)]
+          : place.functions.flatMap((f) => [
+              linkageNameOf(f.die) ?? f.name.split('::').at(-1) ?? '',
+              where(f.position),
+            ]);
       // Of functions that were folded into one, llvm-addr2line names another.
       const [outer = '', named = ''] = [said.at(-2), wanted.at(-2)];
       const addressOf = (name: string): unknown => debug.elf.symbols.named(name)[0]?.address ?? name;

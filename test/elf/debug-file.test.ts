@@ -57,34 +57,34 @@ t.test('by .gnu_debuglink: beside the program, in .debug, under a folder', async
   const { home, whole, debug, program } = split('link', ['-Wl,--build-id=none'], true);
   const wanted = facts(await ElfFile.open(whole));
   const beside = await ElfFile.open(program);
-  t.equal(beside.debugPath, debug);
+  t.equal(beside.debugFiles[0], debug);
   t.equal(beside.buildId, undefined);
   t.strictSame(facts(beside), wanted);
 
   mkdirSync(join(home, '.debug'));
   renameSync(debug, join(home, '.debug', 'program.debug'));
-  t.equal((await ElfFile.open(program)).debugPath, join(home, '.debug', 'program.debug'));
+  t.equal((await ElfFile.open(program)).debugFiles[0], join(home, '.debug', 'program.debug'));
 
   const far = join(folder, 'far');
   mkdirSync(join(far, home), { recursive: true });
   renameSync(join(home, '.debug', 'program.debug'), join(far, home, 'program.debug'));
   const lost = await ElfFile.open(program);
-  t.equal(lost.debugPath, undefined);
+  t.equal(lost.debugFiles[0], undefined);
   t.throws(() => DebugInfo.load(lost), { code: 'DWARF_MISSING', hint: /moved to program\.debug .*--debug-file/ });
   const found = await ElfFile.open(program, { debugDirs: [join(folder, 'nowhere'), far] });
-  t.equal(found.debugPath, join(far, home, 'program.debug'));
+  t.equal(found.debugFiles[0], join(far, home, 'program.debug'));
   t.strictSame(facts(found), wanted);
 
   // One byte more: the CRC is another.
-  copyFileSync(found.debugPath ?? '', debug);
+  copyFileSync(found.debugFiles[0] ?? '', debug);
   appendFileSync(debug, 'x');
   const { logger, said } = listening();
-  t.equal((await ElfFile.open(program, { logger })).debugPath, undefined);
+  t.equal((await ElfFile.open(program, { logger })).debugFiles[0], undefined);
   t.match(said, [/program\.debug is not used as the debug file: its CRC is not the one in \.gnu_debuglink/]);
   await t.rejects(ElfFile.open(program, { debugFile: debug }), { code: 'DEBUG_FILE_MISMATCH', message: /CRC/ });
   // A file that is no ELF at all.
   writeFileSync(debug, 'not an ELF');
-  t.equal((await ElfFile.open(program, listening())).debugPath, undefined);
+  t.equal((await ElfFile.open(program, listening())).debugFiles[0], undefined);
   await t.rejects(ElfFile.open(program, { debugFile: debug }), { code: 'ELF_NOT_ELF' });
   await t.rejects(ElfFile.open(program, { debugFile: join(folder, 'none') }), { code: 'ELF_UNREADABLE' });
 });
@@ -97,11 +97,11 @@ t.test('by build id', async (t) => {
   mkdirSync(join(place, '..'), { recursive: true });
   copyFileSync(debug, place);
   const found = await ElfFile.open(program, { debugDirs: [dir] });
-  t.equal(found.debugPath, place);
+  t.equal(found.debugFiles[0], place);
   t.equal(found.buildId, id);
   t.strictSame(facts(found), facts(await ElfFile.open(whole)));
   // Named, and of another build.
-  t.equal((await ElfFile.open(program, { debugFile: debug })).debugPath, debug);
+  t.equal((await ElfFile.open(program, { debugFile: debug })).debugFiles[0], debug);
   const other = split('other', ['-Wl,--build-id=sha1', '-O1'], false);
   await t.rejects(ElfFile.open(program, { debugFile: other.debug }), {
     code: 'DEBUG_FILE_MISMATCH',
@@ -109,7 +109,7 @@ t.test('by build id', async (t) => {
   });
   copyFileSync(other.debug, place);
   const { logger, said } = listening();
-  t.equal((await ElfFile.open(program, { debugDirs: [dir], logger })).debugPath, undefined);
+  t.equal((await ElfFile.open(program, { debugDirs: [dir], logger })).debugFiles[0], undefined);
   t.equal(said.length, 1);
 });
 

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { awaitChain, type FutureSet, type FutureType, findFutures, stateOf } from '../../../src/async/futures/index.js';
 import { addOffset, addr } from '../../../src/base/addr.js';
-import { DebugInfo } from '../../../src/dwarf/index.js';
+import { DebugInfo, linkageNameOf } from '../../../src/dwarf/index.js';
 import { ElfFile } from '../../../src/elf/index.js';
 import { elfPath, sourcePath } from '../../qemu/guests/guests.js';
 import { run } from '../../support/dwarfdump.js';
@@ -200,7 +200,8 @@ for (const name of usually(NAMES, (name) => chosen.includes(name))) {
           { address: symbol?.address, end: (symbol?.address ?? 0n) + (symbol?.size ?? 0n) },
         );
         t.equal(set.byPollAddress(poll.address), future);
-        t.equal(debug.functionAt(poll.address)?.linkageName, poll.symbol);
+        const fn = debug.functionAt(poll.address);
+        t.equal(fn && linkageNameOf(fn.die), poll.symbol);
       }
       const found = new Set(polls.map(({ poll }) => poll.symbol));
       const wanted = [...symbols.keys()].filter((s) => /6Future4poll|Future\$GT\$4poll17h/.test(s));
