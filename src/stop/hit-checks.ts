@@ -29,41 +29,6 @@ interface HitChecksOptions extends KnownCode {
 }
 
 /**
- * Reads the mode and the address space of the stopped hart. For a hart that does not page these are read once
- * in {@link bareStops} stops, because each register costs a packet.
- */
-class StandingReads {
-  readonly #options: HitChecksOptions;
-  /** The program runs without paging, as far as is known: there are no other address spaces. */
-  isBare = false;
-  #bareStops = 0;
-  #skipped = false;
-  #last: Standing = unknownStanding;
-
-  constructor(options: HitChecksOptions) {
-    this.#options = options;
-  }
-
-  /** At this stop it was not asked whether the hart still does not page. */
-  get skipped(): boolean {
-    return this.#skipped;
-  }
-
-  /** See {@link HitChecks.ask}. */
-  ask(): readonly string[] | undefined {
-    const { session, arch } = this.#options;
-    this.#skipped = this.isBare && !this.#options.others?.length && ++this.#bareStops % bareStops !== 0;
-    if (!session.features.registerBlock) return undefined;
-    return (!this.#skipped && arch.privilege?.registers) || none;
-  }
-
-  read(registers: RegisterReader): Standing {
-    if (!this.#skipped) this.#last = this.#options.arch.privilege?.standing(registers) ?? unknownStanding;
-    return this.#last;
-  }
-}
-
-/**
  * Which hits belong to the program. To a machine's stub a breakpoint is a virtual address in every address
  * space, and other programs have other code there. So at each stop the code there must be the program's: 16 bytes at
  * the pc, and most of the page around them. The page is read once per address space, and again after foreign code was
@@ -79,7 +44,12 @@ export class HitChecks {
   readonly #spaces: SpaceNumbers;
   /** The mode that the program runs in, as first found. */
   #runsAs: Standing['privilege'];
-  readonly #standings: StandingReads;
+  /** The program runs without paging, as far as is known: there are no other address spaces. */
+  #isBare = false;
+  #bareStops = 0;
+  /** At this stop it was not asked whether the hart still does not page. */
+  #skipped = false;
+  #standing: Standing = unknownStanding;
 
   /** Undefined if there is one address space only: a process. */
   static for(options: HitChecksOptions): HitChecks | undefined {
@@ -89,12 +59,17 @@ export class HitChecks {
   private constructor(options: HitChecksOptions) {
     this.#options = options;
     this.#spaces = options.spaces ?? new SpaceNumbers();
-    this.#standings = new StandingReads(options);
   }
 
-  /** What must be read with the next stop's registers; undefined if that is all of them. */
+  /**
+   * What must be read with the next stop's registers; undefined if that is all of them. Those with the mode and the
+   * address space of a hart that does not page are read once in {@link bareStops} stops: each costs a packet.
+   */
   ask(): readonly string[] | undefined {
-    return this.#standings.ask();
+    const { session, arch, others } = this.#options;
+    this.#skipped = this.#isBare && !others?.length && ++this.#bareStops % bareStops !== 0;
+    if (!session.features.registerBlock) return undefined;
+    return (!this.#skipped && arch.privilege?.registers) || none;
   }
 
   /** The program runs in user mode, in a kernel that is not the program. */
@@ -104,7 +79,8 @@ export class HitChecks {
 
   /** The mode and address space of the stopped hart, from the answers to {@link ask}. */
   standing(registers: RegisterReader): Standing {
-    return this.#standings.read(registers);
+    if (!this.#skipped) this.#standing = this.#options.arch.privilege?.standing(registers) ?? unknownStanding;
+    return this.#standing;
   }
 
   /** The number of a program's address space; 0 in a kernel, which is mapped in all of them. */
@@ -119,8 +95,8 @@ export class HitChecks {
     const pages = this.#pagesOf(`${privilege}:${root}`);
     const same = this.#isSame(found);
     if (same !== undefined && !(same && pages.has(start))) {
-      this.#standings.isBare = false;
-      if (this.#standings.skipped) return 'again';
+      this.#isBare = false;
+      if (this.#skipped) return 'again';
       const { session, code } = this.#options;
       if (!((await isOwnPage(session.memory(hart), code, found.pc)) ?? same)) {
         // Another program may have taken the place of ours.
@@ -133,7 +109,7 @@ export class HitChecks {
       return 'foreign';
     }
     this.#runsAs ??= privilege;
-    this.#standings.isBare = root === undefined && privilege !== 'user';
+    this.#isBare = root === undefined && privilege !== 'user';
     return 'own';
   }
 

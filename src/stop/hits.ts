@@ -10,6 +10,8 @@ import { finish, type GuessedReads } from './read-guesses.js';
 import type { Next } from './resuming.js';
 import type { LeftStop, StopParts } from './stop-engine-options.js';
 
+const noVisit: Awaited<ReturnType<typeof finish>> = { more: [], reaction: { watch: [], unwatch: [] } };
+
 /** What a hit means: whose it is, what the tracer wants read at it, and what follows for the breakpoints. */
 export class Hits {
   readonly #parts: StopParts;
@@ -87,9 +89,7 @@ export class Hits {
     }
     this.wasSeen ||= visit !== undefined;
     const answers = replies.map((reply) => reply.value);
-    const { more, reaction } = visit
-      ? await finish(visit, () => session.batch(hart), guessed, answers)
-      : { more: [], reaction: { watch: [], unwatch: [] } };
+    const { more, reaction } = visit ? await finish(visit, () => session.batch(hart), guessed, answers) : noVisit;
     const changed = code !== undefined && points.changed(point, hit.pc, code.value);
     const again = [...(loads ? [load] : []), ...(wantsCode ? [here] : [])];
     firstReads.learn(hit.pc, [...requests, ...more, ...again]);

@@ -1,7 +1,7 @@
 import type { Effects } from '../arch/index.js';
 import { type Addr, addOffset, addr } from '../base/addr.js';
 import type { Hit, MemoryRequest } from '../calls/index.js';
-import type { Breakpoint, Session } from '../rsp/index.js';
+import type { Breakpoint } from '../rsp/index.js';
 import type { Accesses } from './accesses.js';
 import { codeBytes } from './breakpoints.js';
 import { newPoint, type Point } from './point.js';
@@ -25,14 +25,14 @@ interface Understood extends LastWrite {
 export class Passing {
   readonly #parts: StopParts;
   readonly #accesses: Accesses;
-  readonly #writes: MemoryWrites;
+  /** The stub writes memory, and the target keeps it; undefined before that was tried. */
+  #keepsWrites: boolean | undefined;
   /** How often foreign code has come to which place. */
   readonly foreignHits = new Map<bigint, number>();
 
   constructor(parts: StopParts, accesses: Accesses) {
     this.#parts = parts;
     this.#accesses = accesses;
-    this.#writes = new MemoryWrites(parts.options.session);
   }
 
   /** The hit was handled before, and a step over it ran into a handler, which has come back. Asked once for a hit. */
@@ -61,7 +61,7 @@ export class Passing {
     const isKnown = !isAccess && !(load && loaded === undefined);
     // A stub writes past the rights of a page, which processes may share until one of them writes to it.
     const isShared = effects && effects.memory.length > 0 && checks?.standing(hit.registers).privilege === 'user';
-    if (!effects || !isKnown || isShared || !(await this.#writes.areKept(effects.memory, hart)))
+    if (!effects || !isKnown || isShared || !(await this.#areKept(effects.memory, hart)))
       return this.#step(point, hit, hart, understood);
     const newPc = effects.registers.find(({ name }) => name === arch.pc)?.value;
     const stores = effects.memory.map(({ address, bytes }) => batch.writeMemory(address, bytes));
@@ -72,6 +72,20 @@ export class Passing {
     await points.check(inserts, hit.pc);
     if (!repeated) tracer.digest();
     return resuming.from(addr(newPc), hart);
+  }
+
+  /**
+   * True if all of this can be written without a check. Tried once, with the bytes that the emulated instruction would
+   * write. If they are not kept, a step does the same.
+   */
+  async #areKept([first]: Effects['memory'], hart: string | undefined): Promise<boolean> {
+    if (first === undefined) return true;
+    if (this.#keepsWrites !== undefined) return this.#keepsWrites;
+    const memory = this.#parts.options.session.memory(hart);
+    const isWritten = await memory.write(first.address, first.bytes);
+    const now = isWritten ? await memory.read(first.address, first.bytes.length) : undefined;
+    this.#keepsWrites = now !== undefined && Buffer.compare(now, first.bytes) === 0;
+    return this.#keepsWrites;
   }
 
   async #step(
@@ -149,31 +163,4 @@ export class Passing {
 /** What resumes at a point where a handler came first: a hart, or a program that may resume on another hart. */
 function resumedAs({ hart, space = 0 }: Hit): number {
   return space > 0 ? -space : hart;
-}
-
-/**
- * Whether a stub writes memory, and the target keeps it. This is tried once, with the bytes that the emulated
- * instruction would write. If they are not kept, a step does the same.
- */
-class MemoryWrites {
-  readonly #session: Session;
-  #kept: boolean | undefined;
-
-  constructor(session: Session) {
-    this.#session = session;
-  }
-
-  /** True if all of this can be written without a check. */
-  async areKept([first]: Effects['memory'], hart: string | undefined): Promise<boolean> {
-    if (first === undefined) return true;
-    this.#kept ??= await this.#try(first, hart);
-    return this.#kept;
-  }
-
-  async #try({ address, bytes }: Effects['memory'][number], hart: string | undefined): Promise<boolean> {
-    const memory = this.#session.memory(hart);
-    if (!(await memory.write(address, bytes))) return false;
-    const now = await memory.read(address, bytes.length);
-    return now !== undefined && Buffer.compare(now, bytes) === 0;
-  }
 }
