@@ -1,4 +1,5 @@
 import { U32Column } from '../base/growable.js';
+import { madeOnce } from '../base/made-once.js';
 import { DW_AT, DW_TAG } from './constants.js';
 import type { DebugInfo } from './debug-info.js';
 import type { Die } from './die.js';
@@ -16,9 +17,7 @@ const found = new WeakMap<DebugInfo, InlinedCopies>();
 
 /** Found by a pass over all units, once for each program. */
 export function inlinedCopies(debug: DebugInfo): InlinedCopies {
-  const copies = found.get(debug) ?? read(debug);
-  found.set(debug, copies);
-  return copies;
+  return madeOnce(found, debug, () => read(debug));
 }
 
 /** All that was inlined into a function, or into a copy of one. */

@@ -34,8 +34,7 @@ export class ProcessEvents {
    * and it would die of them.
    */
   #lifted: readonly Breakpoint[] = [];
-  #hasWarned = false;
-  #hasForked = false;
+  readonly #said = new Set<string>();
 
   constructor(options: ProcessEventsOptions) {
     this.#options = options;
@@ -45,44 +44,32 @@ export class ProcessEvents {
   async handle(stop: SignalStop): Promise<Resume | undefined> {
     const { session, arch, points } = this.#options;
     const { hart, child } = stop;
-    if (child !== undefined) this.#warnOfChildren();
-    if (stop.reason === 'fork' && (await sharesMemory(session, arch, hart))) this.#warnOfSharing();
+    if (child !== undefined)
+      this.#warnOnce('the process has forked: its children are not traced; rsptrace attach PID traces one that runs');
+    // Its traps would be reported to nobody, and its trampolines would outlive us: there is one memory for both.
+    if (stop.reason === 'fork' && (await sharesMemory(session, arch, hart)))
+      this.#options.logger.warn(
+        {},
+        'the process has made a child that uses its memory (clone with CLONE_VM): from here on nothing more is recorded, because nothing of ours may stay in the memory of a child; rsptrace attach PID records again, once the child has ended',
+      );
     if (stop.reason === 'fork' || stop.reason === 'vfork') this.#lifted = await session.children.letGoAt(stop);
     else if (stop.reason === 'vforkdone') await this.#putBack();
     else if (stop.reason === 'exec') await this.#exec(stop);
     else if (stop.reason === 'syscall_return') await points.plantLate();
     else if (stop.reason !== 'syscall_entry') {
       const signal = stop.signal === SIGTRAP ? undefined : await ownSignal(session, arch, stop);
-      if (signal !== undefined && jobStops.has(signal)) this.#warnOfJobStop(signal);
+      if (signal !== undefined && jobStops.has(signal))
+        this.#warnOnce('somebody has sent the process a signal that stops it: while it is traced it runs on', {
+          signal,
+        });
       return signal === undefined ? undefined : { ...this.#goOn(hart), signal };
     }
     return this.#goOn(hart);
   }
 
-  #warnOfChildren(): void {
-    if (this.#hasForked) return;
-    this.#hasForked = true;
-    this.#options.logger.warn(
-      {},
-      'the process has forked: its children are not traced; rsptrace attach PID traces one that runs',
-    );
-  }
-
-  /** Its traps would be reported to nobody, and its trampolines would outlive us: there is one memory for both. */
-  #warnOfSharing(): void {
-    this.#options.logger.warn(
-      {},
-      'the process has made a child that uses its memory (clone with CLONE_VM): from here on nothing more is recorded, because nothing of ours may stay in the memory of a child; rsptrace attach PID records again, once the child has ended',
-    );
-  }
-
-  #warnOfJobStop(signal: number): void {
-    if (this.#hasWarned) return;
-    this.#hasWarned = true;
-    this.#options.logger.warn(
-      { signal },
-      'somebody has sent the process a signal that stops it: while it is traced it runs on',
-    );
+  #warnOnce(message: string, facts: object = {}): void {
+    if (!this.#said.has(message)) this.#options.logger.warn(facts, message);
+    this.#said.add(message);
   }
 
   /** How the process goes on from a trap where no breakpoint is, if that is its own. */

@@ -3,14 +3,8 @@ import { madeOnce } from '../../base/made-once.js';
 import { CallFrames, DebugInfo } from '../../dwarf/index.js';
 import type { CodeAddress, ElfFile } from '../../elf/index.js';
 import { CodeMap, type FunctionCode } from './code-map.js';
-import type { Found, Place, Unwinder, UnwinderName } from './frame.js';
+import type { Picked, Place, Unwinder, UnwinderName } from './frame.js';
 import { CodeFrames, cfiUnwinder, framePointerUnwinder, pick, prologueUnwinder } from './unwinders.js';
-
-/** How to find the caller of one frame, and which unwinder said so. */
-export interface Picked {
-  readonly name: UnwinderName;
-  readonly found: Found;
-}
 
 /** Functions between the entry and the first call: a few labels of assembly. */
 const mostJoined = 8;
@@ -97,11 +91,8 @@ export class CodeImage {
       fp: framePointerUnwinder(this.#model, this.#codeFrames),
       prologue: prologueUnwinder(this.#codeFrames),
     };
-    if (wanted === 'auto') {
-      const picked = pick(place, this.#unwinders, this.#codeFrames, this.#model);
-      return picked && { name: picked.unwinder.name, found: picked.found };
-    }
-    const found = this.#unwinders[wanted].find(place);
+    if (wanted === 'auto') return pick(place, this.#unwinders, this.#codeFrames, this.#model);
+    const found = this.#unwinders[wanted](place);
     return found && { name: wanted, found };
   }
 

@@ -98,8 +98,11 @@ export type Found =
   | { readonly kind: 'row'; readonly row: UnwindRow; readonly confidence: Confidence }
   | { readonly kind: 'end'; readonly reason: EndReason };
 
-/** The interface of all three unwinders. Undefined: this unwinder does not know. */
-export interface Unwinder {
+/** What all three unwinders are. Undefined: this unwinder does not know. */
+export type Unwinder = (place: Place) => Found | undefined;
+
+/** How to find the caller of one frame, and which unwinder said so. */
+export interface Picked {
   readonly name: UnwinderName;
-  find(place: Place): Found | undefined;
+  readonly found: Found;
 }

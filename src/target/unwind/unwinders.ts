@@ -3,7 +3,7 @@ import type { Addr } from '../../base/addr.js';
 import type { CallFrames } from '../../dwarf/index.js';
 import type { CodeAddress, CodeSpace } from '../../elf/index.js';
 import type { CodeMap } from './code-map.js';
-import type { Found, Place, Unwinder } from './frame.js';
+import type { Found, Picked, Place, Unwinder, UnwinderName } from './frame.js';
 
 /** How many analysed functions are kept: the functions of a few thousand stacks. */
 const MAX_FUNCTIONS = 20_000;
@@ -73,12 +73,9 @@ const noReturnAddress: Found = { kind: 'end', reason: 'own-stack' };
 
 /** Call frame information. */
 export function cfiUnwinder(frames: CallFrames): Unwinder {
-  return {
-    name: 'cfi',
-    find({ pc, exact }) {
-      const row = frames.row(exact ? pc : pc - 1);
-      return row && { kind: 'row', row, confidence: 'sure' };
-    },
+  return ({ pc, exact }) => {
+    const row = frames.row(exact ? pc : pc - 1);
+    return row && { kind: 'row', row, confidence: 'sure' };
   };
 }
 
@@ -89,29 +86,23 @@ export function cfiUnwinder(frames: CallFrames): Unwinder {
  */
 export function framePointerUnwinder(model: FrameModel, code: CodeFrames): Unwinder {
   const chained = (confidence: Confidence): Found => ({ kind: 'row', row: model.framePointerRow, confidence });
-  return {
-    name: 'fp',
-    find(place) {
-      const frame = code.at(place);
-      // Code of which nothing is known may keep one.
-      if (frame === undefined) return chained('guess');
-      if (frame.kind === 'bottom') return noReturnAddress;
-      if (frame.kind === 'unknown') return undefined;
-      if (frame.framePointer) return chained(frame.confidence);
-      return place.exact || frame.row.interrupted ? frame : undefined;
-    },
+  return (place) => {
+    const frame = code.at(place);
+    // Code of which nothing is known may keep one.
+    if (frame === undefined) return chained('guess');
+    if (frame.kind === 'bottom') return noReturnAddress;
+    if (frame.kind === 'unknown') return undefined;
+    if (frame.framePointer) return chained(frame.confidence);
+    return place.exact || frame.row.interrupted ? frame : undefined;
   };
 }
 
 /** What the function's code has done to the stack. */
 export function prologueUnwinder(code: CodeFrames): Unwinder {
-  return {
-    name: 'prologue',
-    find(place) {
-      const frame = code.at(place);
-      if (frame?.kind === 'bottom') return noReturnAddress;
-      return frame?.kind === 'row' ? frame : undefined;
-    },
+  return (place) => {
+    const frame = code.at(place);
+    if (frame?.kind === 'bottom') return noReturnAddress;
+    return frame?.kind === 'row' ? frame : undefined;
   };
 }
 
@@ -124,18 +115,18 @@ export function prologueUnwinder(code: CodeFrames): Unwinder {
  */
 export function pick(
   place: Place,
-  { cfi, fp, prologue }: Readonly<Record<Unwinder['name'], Unwinder>>,
+  unwinders: Readonly<Record<UnwinderName, Unwinder>>,
   code: CodeFrames,
   model: FrameModel,
-): { readonly unwinder: Unwinder; readonly found: Found } | undefined {
-  const covered = cfi.find(place);
+): Picked | undefined {
+  const covered = unwinders.cfi(place);
   const refuted = covered !== undefined && place.exact && refutes(code.at(place), covered, model);
-  if (covered !== undefined && !refuted) return { unwinder: cfi, found: covered };
+  if (covered !== undefined && !refuted) return { name: 'cfi', found: covered };
   const frame = code.at(place);
   const keepsPointer = frame?.kind === 'row' && frame.framePointer;
-  for (const unwinder of keepsPointer ? [fp, prologue] : [prologue, fp]) {
-    const found = unwinder.find(place);
-    if (found !== undefined) return { unwinder, found };
+  for (const name of keepsPointer ? (['fp', 'prologue'] as const) : (['prologue', 'fp'] as const)) {
+    const found = unwinders[name](place);
+    if (found !== undefined) return { name, found };
   }
   return undefined;
 }
