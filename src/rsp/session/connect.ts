@@ -16,8 +16,6 @@ export interface ConnectOptions {
   readonly logger?: Logger;
   /** Timeout for one answer of the stub, in ms; 5000 by default. A run has no limit. */
   readonly timeoutMs?: number;
-  /** How long one attempt to connect may take, in ms; 5000 by default. */
-  readonly connectTimeoutMs?: number;
   /** How long to retry while nothing listens, in ms; 0 by default. For a stub that was just started. */
   readonly waitMs?: number;
   /** Aborted when no stub will come any more, for example because its process has ended: ends the retries. */
@@ -77,7 +75,7 @@ export async function connect(address: string | RemoteAddress, options: ConnectO
 async function open(
   remote: RemoteAddress,
   link: Link,
-  { recordWire: wire, connectTimeoutMs = 5000, waitMs = 0, signal }: ConnectOptions,
+  { recordWire: wire, waitMs = 0, signal }: ConnectOptions,
 ): Promise<Transport> {
   const events: TransportEvents = {
     data(chunk, length) {
@@ -92,7 +90,7 @@ async function open(
   const transport =
     remote.kind === 'replay'
       ? new Replay(remote.path, events)
-      : await openTransport(remote, events, { connectTimeoutMs, waitMs, signal });
+      : await openTransport(remote, events, { waitMs, signal });
   if (wire === undefined) return transport;
   wire.opened(transport.name);
   return {

@@ -81,8 +81,7 @@ export function littleEndianHex(value: bigint, size: number): string {
   return text;
 }
 
-/** A field such as a signal or a status: 1 to `digits` hex digits, or undefined. */
-export function hexNumber(text: string, digits = 8): number | undefined {
-  if (text.length === 0 || text.length > digits || !/^[0-9a-fA-F]+$/.test(text)) return undefined;
-  return Number.parseInt(text, 16);
+/** A field such as a signal or a status: 1 to 8 hex digits, or undefined. */
+export function hexNumber(text: string): number | undefined {
+  return /^[0-9a-fA-F]{1,8}$/.test(text) ? Number.parseInt(text, 16) : undefined;
 }

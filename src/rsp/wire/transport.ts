@@ -30,9 +30,10 @@ export interface TransportEvents {
   closed(error: Error | undefined): void;
 }
 
+/** Timeout for one attempt to connect, in ms. */
+const CONNECT_MS = 5000;
+
 interface OpenOptions {
-  /** Timeout for one attempt, in ms. */
-  readonly connectTimeoutMs: number;
   /** How long to retry while nothing listens, in ms: a server that was just started needs a moment. */
   readonly waitMs: number;
   /** Ends the retries. */
@@ -48,7 +49,7 @@ export async function openTransport(
   const deadline = performance.now() + options.waitMs;
   for (let pause = 10; ; pause = Math.min(pause * 2, 100)) {
     try {
-      return await openOnce(address, events, options.connectTimeoutMs);
+      return await openOnce(address, events);
     } catch (error) {
       const again =
         ['ECONNREFUSED', 'ENOENT'].includes(codeOf(error)) &&
@@ -60,7 +61,7 @@ export async function openTransport(
   }
 }
 
-function openOnce(address: SocketAddress, events: TransportEvents, timeoutMs: number): Promise<Transport> {
+function openOnce(address: SocketAddress, events: TransportEvents): Promise<Transport> {
   return new Promise((resolve, reject) => {
     let state: 'connecting' | 'open' | 'closed' = 'connecting';
     let failure: Error | undefined;
@@ -83,7 +84,7 @@ function openOnce(address: SocketAddress, events: TransportEvents, timeoutMs: nu
         },
       },
     });
-    const timer = setTimeout(() => finish(Object.assign(new Error('timed out'), { code: 'ETIMEDOUT' })), timeoutMs);
+    const timer = setTimeout(() => finish(Object.assign(new Error('timed out'), { code: 'ETIMEDOUT' })), CONNECT_MS);
     socket.on('error', (error) => {
       failure = error;
     });
