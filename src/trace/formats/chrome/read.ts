@@ -1,8 +1,8 @@
 /*
  * Chrome's Trace Event Format (docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU), read. This
  * part: slices (B, E, X), instants (i, I, R, n) and names of threads and processes (M). Both forms, an array and an
- * object with `traceEvents`. Events may stand in any order, so all are in memory, up to a size; begins and ends (B, E) of
- * one thread stand in theirs. Values of a wrong type are refused.
+ * object with `traceEvents`. Events may stand in any order, so they are sorted in memory, up to a number; begins and
+ * ends (B, E) of one thread stand in theirs. Values of a wrong type are refused.
  */
 import { budgetFactor } from '../../../base/budget.js';
 import { madeOnce } from '../../../base/made-once.js';
@@ -25,19 +25,20 @@ interface Moment {
   readonly args: readonly ArgumentValue[];
 }
 
-/** Bytes of a file, which takes some ten times its size in memory. */
-const MOST = 256 * 1024 * 1024;
+/** Some 500 bytes of memory each. */
+const MOST = 2_000_000;
 const INSTANT = -1;
 const instants = new Set(['i', 'I', 'R', 'n']);
 const slices = new Set(['B', 'E', 'X']);
 
 /** Reads a file whose beginning was recognized. */
 export async function* readChrome(path: string, bytes: TraceBytes, sink: TraceSink): AsyncGenerator<void, TraceRead> {
-  const objects = new EventObjects(await wholeOf(path, bytes));
+  const objects = new EventObjects();
   const moments: Moment[] = [];
   const all = new ChromeEvents(moments);
-  for (const events of objects.all()) {
-    for (const event of events) all.add(event);
+  for await (const chunk of bytes) {
+    for (const event of objects.feed(chunk)) all.add(event);
+    if (moments.length > MOST * budgetFactor()) throw tooLarge(path, `has more than ${MOST} events`);
     yield;
   }
   all.leaveOpen();
@@ -54,17 +55,6 @@ export async function* readChrome(path: string, bytes: TraceBytes, sink: TraceSi
   story.end(isCut);
   const otherPackets = all.others + others;
   return { info: story.info, facts: undefined, events: story.events, isOwn: false, cut, otherPackets };
-}
-
-async function wholeOf(path: string, bytes: TraceBytes): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
-  let left = MOST * budgetFactor();
-  for await (const chunk of bytes) {
-    left -= chunk.length;
-    if (left < 0) throw tooLarge(path, `has more than ${MOST} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
 }
 
 /** What is around another slice begins before it, or is longer. */

@@ -5,12 +5,11 @@
  * refused, and so is a recording of entries alone. Every length and number is checked.
  */
 import { lstatSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { budgetFactor } from '../../../base/budget.js';
 import { messageOf, RsptraceError } from '../../../base/errors.js';
 import type { TraceSink } from '../../events/events.js';
 import { EVENT } from '../perfetto/fields.js';
-import { tooLarge } from '../read/bytes.js';
 import { Damage } from '../read/fields.js';
 import { ForeignTrace } from '../read/foreign-trace.js';
 import type { TraceRead } from '../read/read-trace.js';
@@ -27,8 +26,7 @@ export const RECORD_MAGIC = 5;
 export const ENTRY = 0;
 export const EXIT = 1;
 const LOST = 2;
-/** Bytes of records that are in memory together. */
-const MOST = 1024 * 1024 * 1024;
+const CHUNK = 64 * 1024;
 const noArguments: readonly never[] = [];
 
 export function isUftraceFolder(path: string): boolean {
@@ -48,25 +46,30 @@ export async function* readUftrace(path: string, sink: TraceSink): AsyncGenerato
   }
   const story = new ForeignTrace(info.program ?? basename(path), sink);
   const tasks: Task[] = [];
-  let left = MOST * budgetFactor();
-  for (const name of names) {
-    const [, tid] = /^(\d{1,10})\.dat$/.exec(name) ?? [];
-    if (tid === undefined) continue;
-    const records = fileOf(path, name);
-    left -= records.length;
-    if (left < 0) throw tooLarge(path, `has more than ${MOST} bytes of records`);
-    tasks.push(new Task(Number(tid), records));
-    story.track({ uuid: Number(tid), name: `thread ${tid}` });
-  }
   let others = 0;
-  for (let n = 1, task = earliest(tasks); task; n++, task = earliest(tasks)) {
-    const { time, type, address, depth } = task.take();
-    if (type === ENTRY || type === EXIT) {
-      const kind = type === ENTRY ? EVENT.sliceBegin : EVENT.sliceEnd;
-      const name = symbols.nameAt(address);
-      story.event({ type: kind, time, track: task.tid, name, category: '', arguments: noArguments, depth });
-    } else others++;
-    if (n % 10_000 === 0) yield;
+  try {
+    for (const name of names) {
+      const [, tid] = /^(\d{1,10})\.dat$/.exec(name) ?? [];
+      if (tid === undefined) continue;
+      const task = new Task(Number(tid), await opened(path, name));
+      tasks.push(task);
+      story.track({ uuid: task.tid, name: `thread ${tid}` });
+      await task.fill();
+    }
+    for (let n = 0; ; n++) {
+      const task = earliest(tasks);
+      if (task === undefined) break;
+      const { time, type, address, depth } = task.take();
+      if (type === ENTRY || type === EXIT) {
+        const kind = type === ENTRY ? EVENT.sliceBegin : EVENT.sliceEnd;
+        const name = symbols.nameAt(address);
+        story.event({ type: kind, time, track: task.tid, name, category: '', arguments: noArguments, depth });
+      } else others++;
+      if (task.isEmpty) await task.fill();
+      if (n % 10_000 === 9999) yield;
+    }
+  } finally {
+    await Promise.all(tasks.map((task) => task.close()));
   }
   const torn = tasks.reduce((sum, task) => sum + task.torn, 0);
   story.end(torn > 0);
@@ -101,10 +104,23 @@ function isOwnFile(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isFile() === true;
 }
 
+function checkFile(path: string, name: string): void {
+  if (!isOwnFile(join(path, name))) throw new Error('it is no regular file of the folder');
+}
+
 function fileOf(path: string, name: string): Buffer {
   try {
-    if (!isOwnFile(join(path, name))) throw new Error('it is no regular file of the folder');
+    checkFile(path, name);
     return readFileSync(join(path, name));
+  } catch (error) {
+    throw unreadable(path, name, error);
+  }
+}
+
+async function opened(path: string, name: string): Promise<FileHandle> {
+  try {
+    checkFile(path, name);
+    return await open(join(path, name), 'r');
   } catch (error) {
     throw unreadable(path, name, error);
   }
@@ -133,29 +149,42 @@ interface Taken {
 /** The records of one thread. */
 class Task {
   readonly tid: number;
-  readonly #bytes: Buffer;
+  readonly #file: FileHandle;
+  readonly #bytes = Buffer.alloc(CHUNK);
   #at = 0;
+  #end = 0;
+  /** Of the file, before the buffer. */
+  #offset = 0;
+  /** Bytes behind the last whole record. */
+  torn = 0;
   /** Of the next record. */
   time = 0;
 
-  constructor(tid: number, bytes: Buffer) {
+  constructor(tid: number, file: FileHandle) {
     this.tid = tid;
-    this.#bytes = bytes;
-    if (!this.isEmpty) this.#look();
+    this.#file = file;
   }
 
   get isEmpty(): boolean {
-    return this.#bytes.length - this.#at < RECORD;
+    return this.#end - this.#at < RECORD;
   }
 
-  /** Bytes behind the last whole record. */
-  get torn(): number {
-    return this.#bytes.length % RECORD;
-  }
-
-  /** Bytes of whole records. */
+  /** Bytes of whole records that were read. */
   get whole(): number {
-    return this.#bytes.length - this.torn;
+    return this.#offset + this.#at;
+  }
+
+  async fill(): Promise<void> {
+    let have = this.#end - this.#at;
+    this.#bytes.copyWithin(0, this.#at, this.#end);
+    this.#offset += this.#at;
+    for (let read = 1; read > 0 && have < CHUNK; have += read) {
+      read = (await this.#file.read(this.#bytes, have, CHUNK - have)).bytesRead;
+    }
+    this.#at = 0;
+    this.#end = have;
+    if (this.isEmpty) this.torn = have;
+    else this.#look();
   }
 
   /** u64 time, then type:2 more:1 magic:3 depth:10 addr:48. */
@@ -168,11 +197,15 @@ class Task {
     return { time, type: low & 3, address, depth: low >>> 6 };
   }
 
+  close(): Promise<void> {
+    return this.#file.close();
+  }
+
   #look(): void {
     const bytes = this.#bytes;
     const word = bytes.readUInt16LE(this.#at + 8);
     const high = bytes.readUInt32LE(this.#at + 4);
-    const where = `${this.tid}.dat at byte ${this.#at}`;
+    const where = `${this.tid}.dat at byte ${this.#offset + this.#at}`;
     if (((word >>> 3) & 7) !== RECORD_MAGIC) throw new Damage(`${where} has no record where one has to be`);
     if ((word & 4) !== 0 && (word & 3) !== LOST) {
       throw new Damage(`${where} has arguments of calls, which are not read: record without -A, -R and -a`);

@@ -8,6 +8,7 @@ import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import t from 'tap';
 import { RsptraceError } from '../../../../src/base/errors.js';
+import { EventObjects } from '../../../../src/trace/formats/chrome/event-objects.js';
 import {
   FunctionSummary,
   functionJson,
@@ -208,6 +209,7 @@ t.test('values of a wrong type, and text that is no JSON, are one error that nam
   await damaged('{"ph":"X",}', /no JSON object/);
   await damaged('{"ph":"X"]', /no JSON object/);
   await damaged(`{"args":${'['.repeat(600)}${']'.repeat(600)}}`, /brackets inside more than 500/);
+  await damaged(`{"name":"${'x'.repeat(17 << 20)}"}`, /more than 16777216 bytes/);
   const pair = { pid: 1, tid: 2, name: 'pair' };
   await damaged(
     `${JSON.stringify({ ...pair, ph: 'B', ts: 9 })},${JSON.stringify({ ...pair, ph: 'E', ts: 8 })}`,
@@ -240,10 +242,26 @@ t.test('what has no place in a timeline is counted: ends without a begin, overla
   );
 });
 
-t.test('more than is kept in memory is refused', async (t) => {
+t.test('chunks may end anywhere', (t) => {
+  for (const size of [1, 2, 3, 7, 64]) {
+    const objects = new EventObjects();
+    const found: object[] = [];
+    for (let at = 0; at < asObject.length; at += size) {
+      // The memory of a chunk is used again.
+      const chunk = Buffer.from(asObject.subarray(at, at + size));
+      found.push(...objects.feed(chunk).map(({ value }) => value));
+      chunk.fill(0);
+    }
+    t.same(found, sampleEvents, `${size}`);
+    t.equal(objects.isOpen, false);
+  }
+  t.end();
+});
+
+t.test('more events than are sorted in memory are refused', async (t) => {
   process.env.RSPTRACE_BUDGET = '0.000001';
   t.teardown(() => delete process.env.RSPTRACE_BUDGET);
-  t.match(await outcomeOf(asList), { code: 'TRACE_TOO_LARGE', message: /has more than 268435456 bytes$/ });
+  t.match(await outcomeOf(asList), { code: 'TRACE_TOO_LARGE', message: /has more than 2000000 events$/ });
 });
 
 t.test('changed bytes of a Chrome trace make other values, or one error with a code', async (t) => {
