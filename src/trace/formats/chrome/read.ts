@@ -5,8 +5,7 @@
  * ends (B, E) of one thread stand in theirs. Values of a wrong type are refused.
  */
 import { budgetFactor } from '../../../base/budget.js';
-import { madeOnce } from '../../../base/made-once.js';
-import type { ArgumentValue, TraceSink } from '../../events/events.js';
+import type { TraceSink } from '../../events/events.js';
 import { EVENT } from '../perfetto/fields.js';
 import { type TraceBytes, tooLarge } from '../read/bytes.js';
 import { Damage } from '../read/fields.js';
@@ -22,10 +21,10 @@ interface Moment {
   readonly track: number;
   readonly name: string;
   readonly category: string;
-  readonly args: readonly ArgumentValue[];
+  readonly args: readonly (readonly [name: string, value: string])[];
 }
 
-/** Some 500 bytes of memory each. */
+/** Some 400 bytes of memory each. */
 const MOST = 2_000_000;
 const INSTANT = -1;
 const instants = new Set(['i', 'I', 'R', 'n']);
@@ -44,16 +43,16 @@ export async function* readChrome(path: string, bytes: TraceBytes, sink: TraceSi
   all.leaveOpen();
   const story = new ForeignTrace(all.program ?? path, sink);
   for (const [track, name] of all.names()) story.track({ uuid: track, name });
-  const { steps, others } = stepsOf(moments.sort(byTime));
-  for (const [i, { type, time, depth, moment }] of steps.entries()) {
-    const { track, name, category, args } = moment;
-    story.event({ type, time, track, name, category, arguments: args, depth });
+  const nested = new NestedSlices(story);
+  for (const [i, moment] of moments.sort(byTime).entries()) {
+    nested.add(moment);
     if (i % 10_000 === 9999) yield;
   }
+  nested.end();
   const isCut = bytes.isCut || objects.isOpen;
   const cut = isCut ? { at: objects.wholeTo, bytes: objects.torn } : undefined;
   story.end(isCut);
-  const otherPackets = all.others + others;
+  const otherPackets = all.others + nested.others;
   return { info: story.info, facts: undefined, events: story.events, isOwn: false, cut, otherPackets };
 }
 
@@ -109,7 +108,7 @@ class ChromeEvents {
 
   #name(event: EventObject): void {
     const what = textOf(event, 'name');
-    const name = argumentsOf(event).find(({ name }) => name === 'name')?.value;
+    const name = argumentsOf(event).find(([key]) => key === 'name')?.[1];
     if (name === undefined) return;
     if (what === 'process_name') this.#processes.set(idOf(event, 'pid'), name);
     else if (what === 'thread_name') this.#threads.set(keyOf(event), name);
@@ -160,43 +159,103 @@ function backwards(at: number): Damage {
   return new Damage(`begins and ends of a thread go back in time at byte ${at}`);
 }
 
-interface Step {
-  readonly type: number;
+interface OpenSlice {
   readonly moment: Moment;
-  readonly time: number;
-  /** Among those of one time. */
-  readonly order: number;
+  readonly end: number;
+  /** When it or the first around it that has an end is over. */
+  readonly limit: number;
   /** Slices around it on its track. */
-  readonly depth?: number;
+  readonly depth: number;
 }
 
-/**
- * Begins and ends of slices, and instants, in order. At one time ends come first, the innermost before what is around
- * it; a slice that takes no time ends right behind its begin. `others`: slices that are neither inside nor next to
- * another one of their track.
- */
-function stepsOf(moments: readonly Moment[]): { readonly steps: Step[]; readonly others: number } {
-  /** By track, of each slice that is open, the outermost first: when it or one around it is over. */
-  const open = new Map<number, number[]>();
-  let others = 0;
-  const steps = moments.flatMap((moment, i): Step[] => {
+/** Tells slices that come in the order of their begins, with their ends in order among them. */
+class NestedSlices {
+  readonly #story: ForeignTrace;
+  /** By track, the outermost first. */
+  readonly #open = new Map<number, OpenSlice[]>();
+  readonly #ends = new Ends();
+  /** Slices that are neither inside nor next to another one of their track. */
+  others = 0;
+
+  constructor(story: ForeignTrace) {
+    this.#story = story;
+  }
+
+  add(moment: Moment): void {
+    this.#endUntil(moment.time);
     const { time, duration, track } = moment;
-    if (duration === INSTANT) return [{ type: EVENT.instant, moment, time, order: i }];
-    const around = madeOnce(open, track, () => []);
-    while ((around.at(-1) ?? Infinity) <= time) around.pop();
-    const end = time + (duration ?? Infinity);
-    const limit = around.at(-1) ?? Infinity;
-    if (duration !== null && limit < end) {
-      others++;
-      return [];
+    if (duration === INSTANT) {
+      this.#emit(EVENT.instant, moment, time);
+      return;
     }
-    const depth = around.length;
-    around.push(Math.min(limit, end));
-    const begin = { type: EVENT.sliceBegin, moment, time, order: i, depth };
-    if (duration === null) return [begin];
-    return [begin, { ...begin, type: EVENT.sliceEnd, time: end, order: end > time ? -1 - depth : i + 0.5 }];
-  });
-  return { steps: steps.sort((a, b) => a.time - b.time || a.order - b.order), others };
+    const open = this.#open.get(track) ?? [];
+    this.#open.set(track, open);
+    const end = time + (duration ?? Infinity);
+    const limit = open.at(-1)?.limit ?? Infinity;
+    if (duration !== null && limit < end) {
+      this.others++;
+      return;
+    }
+    const slice = { moment, end, limit: Math.min(limit, end), depth: open.length };
+    this.#emit(EVENT.sliceBegin, moment, time, slice.depth);
+    open.push(slice);
+    if (end !== Infinity) this.#ends.push(slice);
+  }
+
+  end(): void {
+    this.#endUntil(Infinity);
+  }
+
+  #endUntil(time: number): void {
+    for (let slice = this.#ends.first; slice && slice.end <= time; slice = this.#ends.first) {
+      this.#ends.pop();
+      const open = this.#open.get(slice.moment.track) as OpenSlice[];
+      open.length = slice.depth;
+      this.#emit(EVENT.sliceEnd, slice.moment, slice.end, slice.depth);
+    }
+  }
+
+  #emit(type: number, { track, name, category, args }: Moment, time: number, depth?: number): void {
+    const values = args.map(([name, value]) => ({ name, value }));
+    this.#story.event({ type, time, track, name, category, arguments: values, depth });
+  }
+}
+
+/** A binary heap: the slice that ends first; of those that end at once, the innermost. */
+class Ends {
+  readonly #slices: OpenSlice[] = [];
+
+  get first(): OpenSlice | undefined {
+    return this.#slices[0];
+  }
+
+  push(slice: OpenSlice): void {
+    const all = this.#slices;
+    let at = all.push(slice) - 1;
+    for (let above = (at - 1) >> 1; at > 0 && isEarlier(slice, all[above] as OpenSlice); above = (at - 1) >> 1) {
+      all[at] = all[above] as OpenSlice;
+      at = above;
+    }
+    all[at] = slice;
+  }
+
+  pop(): void {
+    const all = this.#slices;
+    const last = all.pop();
+    if (last === undefined || all.length === 0) return;
+    let at = 0;
+    for (let below = 1; below < all.length; below = 2 * at + 1) {
+      if (below + 1 < all.length && isEarlier(all[below + 1] as OpenSlice, all[below] as OpenSlice)) below++;
+      if (!isEarlier(all[below] as OpenSlice, last)) break;
+      all[at] = all[below] as OpenSlice;
+      at = below;
+    }
+    all[at] = last;
+  }
+}
+
+function isEarlier(a: OpenSlice, b: OpenSlice): boolean {
+  return a.end < b.end || (a.end === b.end && a.depth > b.depth);
 }
 
 function keyOf(event: EventObject): string {
@@ -243,7 +302,5 @@ function argumentsOf({ value, at }: EventObject): Moment['args'] {
   if (typeof args !== 'object' || args === null || Array.isArray(args)) {
     throw new Damage(`the event at byte ${at} has args that are no object`);
   }
-  return Object.entries(args).map(([name, each]) => {
-    return { name, value: typeof each === 'string' ? each : JSON.stringify(each) };
-  });
+  return Object.entries(args).map(([name, each]) => [name, typeof each === 'string' ? each : JSON.stringify(each)]);
 }
