@@ -4,7 +4,8 @@
  * part: a thread a hart, or a stack. Its samples are spans of time with one stack, with milliseconds as weights
  * (`tracing-ms`). Times in which nothing was traced have none.
  *
- * The tables of a thread are columns, so the end writes the file, and samples are in memory until then.
+ * The tables of a thread are columns, so samples go to a spool, and the end writes the file. In memory are the
+ * different stacks, up to a limit, and 1 KiB a track.
  */
 import { startOf } from '../../base/file-bytes.js';
 import { Numbered } from '../../base/made-once.js';
@@ -14,8 +15,8 @@ import type { AnyBegin, FunctionRef, FutureRef, SampledFrame, TraceInfo } from '
 import type { Format } from './format.js';
 import { TrackWriter } from './lane-writer.js';
 import type { OutputFile } from './output/output-file.js';
+import { openSpooled, type Spool, type SpoolList } from './speedscope/spool.js';
 import { clockText, json } from './text-lines.js';
-import { lanesAtEnd } from './written-at-end.js';
 
 const VERSION = 47;
 /** Nanoseconds of a millisecond. */
@@ -28,7 +29,7 @@ export const firefox: Format = {
   use: 'open it in profiler.firefox.com',
   isAppended: false,
   recognizes: (head) => /"preprocessedProfileVersion":\d+/.test(startOf(head)),
-  open: (file) => lanesAtEnd(file, new FirefoxWriter(file)),
+  open: (file) => openSpooled(file, (spool) => new FirefoxWriter(file, spool)),
 };
 
 type What = FunctionRef | FutureRef | SampledFrame;
@@ -44,8 +45,8 @@ interface Node {
 interface Track {
   readonly name: string;
   readonly tid: number;
-  /** In pairs: a stack, or -1 for none; and since when. */
-  readonly samples: number[];
+  /** A stack, or -1 for none; and since when. */
+  readonly samples: SpoolList;
   readonly roots: Map<number, Node>;
   readonly stacks: Node[];
   /** The stacks around each other, innermost last. */
@@ -55,14 +56,16 @@ interface Track {
 
 class FirefoxWriter extends TrackWriter<Track> {
   readonly #out: OutputFile;
+  readonly #spool: Spool;
   readonly #frames = new Numbered<What>();
   /** Of all tracks. */
   #stacks = 0;
   #info: TraceInfo | undefined;
 
-  constructor(out: OutputFile) {
+  constructor(out: OutputFile, spool: Spool) {
     super();
     this.#out = out;
+    this.#spool = spool;
   }
 
   begin(info: TraceInfo): void {
@@ -71,7 +74,7 @@ class FirefoxWriter extends TrackWriter<Track> {
 
   protected added(name: string, tid: number): Track {
     const known = this.tracks().find((track) => track.tid === tid);
-    return known ?? { name, tid, samples: [], roots: new Map(), stacks: [], open: [], last: -1 };
+    return known ?? { name, tid, samples: this.#spool.list(), roots: new Map(), stacks: [], open: [], last: -1 };
   }
 
   enter(begin: AnyBegin): void {
@@ -110,7 +113,7 @@ class FirefoxWriter extends TrackWriter<Track> {
   write(): void {
     const out = this.#out;
     const info = this.#info as TraceInfo;
-    const used = this.tracks().filter(({ samples }) => samples.length > 0);
+    const used = this.tracks().filter(({ samples }) => !samples.isEmpty);
     out.textRecord(
       `{"meta":${json(metaOf(info))},\n"libs":[],"pages":[],"counters":[],"profilerOverhead":[],"threads":[`,
     );
@@ -175,12 +178,11 @@ class FirefoxWriter extends TrackWriter<Track> {
 function eachSpan({ samples }: Track, visit: (stack: number, from: number, to: number) => void): void {
   let stack = -1;
   let from = 0;
-  for (let i = 0; i < samples.length; i += 2) {
-    const time = samples[i + 1] as number;
+  samples.forEach((next, time) => {
     if (stack >= 0 && time > from) visit(stack, from, time);
-    stack = samples[i] as number;
+    stack = next;
     from = time;
-  }
+  });
 }
 
 function metaOf({ program, arch, clock }: TraceInfo): object {

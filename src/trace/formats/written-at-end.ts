@@ -1,12 +1,5 @@
-import { RsptraceError } from '../../base/errors.js';
 import type { HartInfo, TraceEvent, TraceFacts, TraceInfo, TraceSink } from '../events/events.js';
-import { Filter } from '../events/sinks.js';
-import type { LaneWriter } from './lane-writer.js';
-import { Lanes } from './lanes.js';
-import { nothingKept, type OutputFile } from './output/output-file.js';
-
-/** Events whose slices are in memory until the end: of more, viewers open no file. */
-const MOST = 1 << 24;
+import type { OutputFile } from './output/output-file.js';
 
 /**
  * For formats that the end writes: passes events on to what gathers them, and writes once, if a trace has begun.
@@ -69,27 +62,4 @@ export function textAtEnd<T extends TraceSink>(gathering: () => T, text: (gather
       for (const part of text(gathers)) file.textRecord(part);
     });
   };
-}
-
-/** Opens a file whose slices are in memory until the end, because their order differs from that of events. */
-export function lanesAtEnd(out: OutputFile, writer: LaneWriter & { readonly write: () => void }): TraceSink {
-  return new WrittenAtEnd(new AtMost(new Lanes(writer), out.path), out, () => writer.write());
-}
-
-class AtMost extends Filter {
-  readonly #path: string;
-  #count = 0;
-
-  constructor(sink: TraceSink, path: string) {
-    super(sink);
-    this.#path = path;
-  }
-
-  event(event: TraceEvent): void {
-    if (++this.#count > MOST) {
-      const why = `${this.#path} would have more than ${MOST} events, which are kept in memory until the end`;
-      throw new RsptraceError('TRACE_WRITE_FAILED', why, { hint: nothingKept });
-    }
-    this.sink.event(event);
-  }
 }

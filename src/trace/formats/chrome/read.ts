@@ -1,17 +1,18 @@
 /*
  * Chrome's Trace Event Format (docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU), read. This
  * part: slices (B, E, X), instants (i, I, R, n) and names of threads and processes (M). Both forms, an array and an
- * object with `traceEvents`. Events may stand in any order, so they are sorted in memory, up to a number; begins and
- * ends (B, E) of one thread stand in theirs. Values of a wrong type are refused.
+ * object with `traceEvents`. Events may stand in any order, so they are sorted, past memory; begins and ends (B, E) of
+ * one thread stand in theirs. Values of a wrong type are refused.
  */
-import { budgetFactor } from '../../../base/budget.js';
+import { messageOf, RsptraceError } from '../../../base/errors.js';
 import type { TraceSink } from '../../events/events.js';
 import { EVENT } from '../perfetto/fields.js';
-import { type TraceBytes, tooLarge } from '../read/bytes.js';
+import type { TraceBytes } from '../read/bytes.js';
 import { Damage } from '../read/fields.js';
 import { ForeignTrace } from '../read/foreign-trace.js';
 import type { TraceRead } from '../read/read-trace.js';
 import { type EventObject, EventObjects } from './event-objects.js';
+import { SortedRuns } from './sorted-runs.js';
 
 /** Nanoseconds above the first event's time. A slice that has not ended has no duration, an instant -1. */
 interface Moment {
@@ -24,8 +25,6 @@ interface Moment {
   readonly args: readonly (readonly [name: string, value: string])[];
 }
 
-/** Some 400 bytes of memory each. */
-const MOST = 2_000_000;
 const INSTANT = -1;
 const instants = new Set(['i', 'I', 'R', 'n']);
 const slices = new Set(['B', 'E', 'X']);
@@ -33,27 +32,47 @@ const slices = new Set(['B', 'E', 'X']);
 /** Reads a file whose beginning was recognized. */
 export async function* readChrome(path: string, bytes: TraceBytes, sink: TraceSink): AsyncGenerator<void, TraceRead> {
   const objects = new EventObjects();
-  const moments: Moment[] = [];
+  const moments = new SortedRuns<Moment>(byTime);
   const all = new ChromeEvents(moments);
-  for await (const chunk of bytes) {
-    for (const event of objects.feed(chunk)) all.add(event);
-    if (moments.length > MOST * budgetFactor()) throw tooLarge(path, `has more than ${MOST} events`);
-    yield;
+  try {
+    for await (const chunk of bytes) {
+      for (const event of objects.feed(chunk)) all.add(event);
+      await kept(path, () => moments.spill());
+      yield;
+    }
+    all.leaveOpen();
+    const story = new ForeignTrace(all.program ?? path, sink);
+    for (const [track, name] of all.names()) story.track({ uuid: track, name });
+    const nested = new NestedSlices(story);
+    const sorted = moments.inOrder();
+    for (;;) {
+      const { done, value } = await kept(path, () => sorted.next());
+      if (done) break;
+      for (const moment of value) nested.add(moment);
+      yield;
+    }
+    nested.end();
+    const isCut = bytes.isCut || objects.isOpen;
+    const cut = isCut ? { at: objects.wholeTo, bytes: objects.torn } : undefined;
+    story.end(isCut);
+    const otherPackets = all.others + nested.others;
+    return { info: story.info, facts: undefined, events: story.events, isOwn: false, cut, otherPackets };
+  } finally {
+    await moments.close();
   }
-  all.leaveOpen();
-  const story = new ForeignTrace(all.program ?? path, sink);
-  for (const [track, name] of all.names()) story.track({ uuid: track, name });
-  const nested = new NestedSlices(story);
-  for (const [i, moment] of moments.sort(byTime).entries()) {
-    nested.add(moment);
-    if (i % 10_000 === 9999) yield;
+}
+
+/** What goes wrong in the temporary folder is reported as that. */
+async function kept<T>(path: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const why = `cannot sort the events of ${path} in the temporary folder: ${messageOf(error)}`;
+    throw new RsptraceError('TRACE_UNREADABLE', why, {
+      hint: 'make room there, or name another one by TMPDIR',
+      cause: error,
+    });
   }
-  nested.end();
-  const isCut = bytes.isCut || objects.isOpen;
-  const cut = isCut ? { at: objects.wholeTo, bytes: objects.torn } : undefined;
-  story.end(isCut);
-  const otherPackets = all.others + nested.others;
-  return { info: story.info, facts: undefined, events: story.events, isOwn: false, cut, otherPackets };
 }
 
 /** What is around another slice begins before it, or is longer. */
@@ -68,7 +87,7 @@ interface Begin {
 
 /** Checks events, and makes one slice of a begin and its end. */
 class ChromeEvents {
-  readonly #moments: Moment[];
+  readonly #moments: SortedRuns<Moment>;
   readonly #tracks = new Map<string, number>();
   readonly #open: Begin[][] = [];
   readonly #processes = new Map<string, string>();
@@ -78,7 +97,7 @@ class ChromeEvents {
   /** Events that are not understood, and ends without a begin. */
   others = 0;
 
-  constructor(moments: Moment[]) {
+  constructor(moments: SortedRuns<Moment>) {
     this.#moments = moments;
   }
 
@@ -95,7 +114,7 @@ class ChromeEvents {
 
   /** What has begun and not ended is known now. */
   leaveOpen(): void {
-    for (const { moment } of this.#open.flat()) this.#moments.push(moment);
+    for (const { moment } of this.#open.flat()) this.#moments.add(moment);
   }
 
   *names(): Generator<[track: number, name: string]> {
@@ -133,9 +152,9 @@ class ChromeEvents {
     // Both ends are rounded, not the distance between them: what ends where another begins still does.
     if (ph === 'X') {
       const end = nanos(event, micros - this.#first + durationOf(event));
-      this.#moments.push(moment(end - time));
+      this.#moments.add(moment(end - time));
     } else if (ph === 'B') this.#begin({ moment: moment(null), at: event.at });
-    else this.#moments.push(moment(INSTANT));
+    else this.#moments.add(moment(INSTANT));
   }
 
   #begin(begin: Begin): void {
@@ -151,7 +170,7 @@ class ChromeEvents {
     const moment = this.#open[track]?.pop()?.moment;
     if (moment === undefined) this.others++;
     else if (time < moment.time) throw backwards(event.at);
-    else this.#moments.push({ ...moment, duration: time - moment.time });
+    else this.#moments.add({ ...moment, duration: time - moment.time });
   }
 }
 

@@ -62,7 +62,7 @@ class FileBytes implements TraceBytes {
     try {
       for await (const chunk of unpacked as AsyncIterable<Buffer>) {
         left -= chunk.length;
-        if (left < 0) throw tooLarge(this.#path, `unpacks to over ${UNPACKED_PER_BYTE} times its size`);
+        if (left < 0) throw tooLarge(this.#path);
         yield chunk;
       }
     } catch (error) {
@@ -75,8 +75,8 @@ class FileBytes implements TraceBytes {
   }
 }
 
-export function tooLarge(path: string, how: string): RsptraceError {
-  return new RsptraceError('TRACE_TOO_LARGE', `${path} ${how}`, {
+function tooLarge(path: string): RsptraceError {
+  return new RsptraceError('TRACE_TOO_LARGE', `${path} unpacks to over ${UNPACKED_PER_BYTE} times its size`, {
     hint: `record it again; where you trust it, set RSPTRACE_BUDGET=${budgetFactor() * 10} to allow ten times as much`,
   });
 }

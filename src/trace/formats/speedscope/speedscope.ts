@@ -11,8 +11,8 @@
  * It has the full name, so that instances of one generic function do not add up. What is open at the end is closed
  * there.
  *
- * A profile's events stand together, and the table of frames is one. So the end writes the file, and events are in
- * memory until then.
+ * A profile's events stand together, and the table of frames is one. So events go to a spool, and the end writes the
+ * file. In memory are the frames, the open calls, and 1 KiB a track.
  */
 import { startOf } from '../../../base/file-bytes.js';
 import { madeOnce, Numbered } from '../../../base/made-once.js';
@@ -21,7 +21,7 @@ import type { Format } from '../format.js';
 import { TrackWriter } from '../lane-writer.js';
 import type { OutputFile } from '../output/output-file.js';
 import { headText, json, quote } from '../text-lines.js';
-import { lanesAtEnd } from '../written-at-end.js';
+import { openSpooled, type Spool, type SpoolList } from './spool.js';
 
 const SCHEMA = 'https://www.speedscope.app/file-format-schema.json';
 
@@ -33,14 +33,14 @@ export const speedscope: Format = {
   isAppended: false,
   holdsSamples: 'merged',
   recognizes: (head) => /^\s*\{.*"\$schema"\s*:\s*"https:\/\/www\.speedscope\.app\//s.test(startOf(head)),
-  open: (file) => lanesAtEnd(file, new SpeedscopeWriter(file)),
+  open: (file) => openSpooled(file, (spool) => new SpeedscopeWriter(file, spool)),
 };
 
 /** A hart or a thread. */
 interface Track {
   readonly name: string;
-  /** In pairs: a frame that is opened, or -1 minus one that is closed; and its time. */
-  readonly events: number[];
+  /** A frame that is opened, or -1 minus one that is closed; and its time. */
+  readonly events: SpoolList;
   /** Frames, innermost last. */
   readonly open: number[];
 }
@@ -48,15 +48,15 @@ interface Track {
 /** Samples of one hart, or all waits of an off-CPU profile. */
 interface SampledProfile {
   readonly name: string;
-  /** Of each sample the number of its stack; and what it weighs in nanoseconds. */
-  readonly stacks: number[];
-  readonly weights: number[];
+  /** Of each sample the number of its stack, and what it weighs in nanoseconds. */
+  readonly samples: SpoolList;
   /** Nanoseconds. */
   weight: number;
 }
 
 class SpeedscopeWriter extends TrackWriter<Track> {
   readonly #out: OutputFile;
+  readonly #spool: Spool;
   readonly #frames = new Frames();
   /** Of samples, by their names. */
   readonly #sampled = new Map<string, SampledProfile>();
@@ -66,9 +66,10 @@ class SpeedscopeWriter extends TrackWriter<Track> {
   #first = Number.POSITIVE_INFINITY;
   #last = 0;
 
-  constructor(out: OutputFile) {
+  constructor(out: OutputFile, spool: Spool) {
     super();
     this.#out = out;
+    this.#spool = spool;
   }
 
   begin(info: TraceInfo): void {
@@ -76,7 +77,7 @@ class SpeedscopeWriter extends TrackWriter<Track> {
   }
 
   protected added(name: string): Track {
-    return { name, events: [], open: [] };
+    return { name, events: this.#spool.list(), open: [] };
   }
 
   enter(begin: AnyBegin): void {
@@ -95,10 +96,9 @@ class SpeedscopeWriter extends TrackWriter<Track> {
 
   sample({ hart, stack, periodNs, isWait }: Sample): void {
     const name = isWait ? 'waits of tasks' : `${this.#hartName(hart)}: samples`;
-    const profile = madeOnce(this.#sampled, name, () => ({ name, stacks: [], weights: [], weight: 0 }));
+    const profile = madeOnce(this.#sampled, name, () => ({ name, samples: this.#spool.list(), weight: 0 }));
     const frames = stack.map((frame) => this.#frames.of(frame)).reverse();
-    profile.stacks.push(this.#stacks.of(frames.join()));
-    profile.weights.push(periodNs);
+    profile.samples.push(this.#stacks.of(frames.join()), periodNs);
     profile.weight += periodNs;
   }
 
@@ -116,7 +116,7 @@ class SpeedscopeWriter extends TrackWriter<Track> {
   write(): void {
     const out = this.#out;
     const tracks = this.tracks();
-    const used = tracks.filter(({ events }) => events.length > 0);
+    const used = tracks.filter(({ events }) => !events.isEmpty);
     out.textRecord(`{"$schema":${quote(SCHEMA)},"exporter":"rsptrace","name":${quote(this.#name)},\n`);
     out.textRecord('"shared":{"frames":[');
     for (const [index, text] of this.#frames.texts.entries()) out.textRecord(`${separator(index)}${text}`);
@@ -144,18 +144,20 @@ class SpeedscopeWriter extends TrackWriter<Track> {
       const [type, which] = frame < 0 ? ['C', -1 - frame] : ['O', frame];
       out.textRecord(`${separator(index++)}{"type":"${type}","frame":${which},"at":${at}}`);
     };
-    for (let i = 0; i < events.length; i += 2) write(events[i] as number, events[i + 1] as number);
+    events.forEach(write);
     for (const frame of open.toReversed()) write(-1 - frame, this.#last);
     out.textRecord('\n]}');
   }
 
-  #writeSampled({ name, stacks, weights, weight }: SampledProfile): void {
+  #writeSampled({ name, samples, weight }: SampledProfile): void {
     const out = this.#out;
     const span = `"startValue":0,"endValue":${weight}`;
     out.textRecord(`{"type":"sampled","name":${quote(name)},"unit":"nanoseconds",${span},"samples":[`);
-    for (const [index, stack] of stacks.entries()) out.textRecord(`${separator(index)}[${this.#stacks.all[stack]}]`);
+    let index = 0;
+    samples.forEach((stack) => void out.textRecord(`${separator(index++)}[${this.#stacks.all[stack]}]`));
     out.textRecord('\n],"weights":[');
-    for (const [index, nanos] of weights.entries()) out.textRecord(`${separator(index)}${nanos}`);
+    index = 0;
+    samples.forEach((_stack, nanos) => void out.textRecord(`${separator(index++)}${nanos}`));
     out.textRecord('\n]}');
   }
 }

@@ -1,6 +1,6 @@
 // Our .speedscope.json and .json in speedscope's own importer: no warning, and the time of each frame is that of the tables.
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
@@ -8,17 +8,19 @@ import {
   type AnyBegin,
   type CallBegin,
   FunctionSummary,
+  openTrace,
   Summary,
   type TraceEvent,
 } from '../../../../src/trace/index.js';
 import { elfPath, qemuArgv } from '../../../qemu/guests/guests.js';
 import { rsptrace, scratchFolder } from '../../../support/command.js';
+import { heapBytes, withFilesUpTo } from '../../../support/limits.js';
 import { long } from '../../../support/long.js';
 import { readWithSpeedscope, type SpeedscopeProfile } from '../../../support/speedscope.js';
 import { callStories, functions } from '../../call-stories.js';
 import { oneTask } from '../../one-task.js';
-import { nanos, stories, tell } from '../../stories.js';
-import { write } from '../../written.js';
+import { info, nanos, stories, tell } from '../../stories.js';
+import { folder, write } from '../../written.js';
 
 /** The time in each frame, in nanoseconds, by its name, over all profiles. */
 function totals(profiles: readonly SpeedscopeProfile[]): Map<string, number> {
@@ -119,13 +121,49 @@ function* calls(count: number): Generator<TraceEvent> {
   }
 }
 
-t.test('threads that begin anew with the same numbers are others', async (t) => {
-  const text = write('anew.speedscope.json', [...calls(12), ...calls(20)]).toString();
-  const { profiles } = JSON.parse(text) as { profiles: { events: { at: number }[] }[] };
+t.test('150,000 calls: memory stays, and nothing but the trace lies there', async (t) => {
+  const place = join(folder, 'many');
+  mkdirSync(place);
+  const path = join(place, 'x.speedscope.json');
+  const sink = openTrace(path);
+  sink.begin(info);
+  for (const event of calls(10_000)) sink.event(event);
+  const before = heapBytes();
+  for (const event of calls(150_000)) sink.event(event);
+  const grown = heapBytes() - before;
+  // 300,000 begins and ends are 4.8 MB in the spool, which has the fewest bytes.
+  t.ok(grown < 3_000_000, `grew by ${grown} bytes`);
+  t.same(readdirSync(place), ['x.speedscope.json']);
+  t.equal(statSync(path).size, 0);
+  sink.end();
+  sink.end();
+  const { profiles } = JSON.parse(readFileSync(path, 'utf8')) as { profiles: { events: { at: number }[] }[] };
   t.same(
     profiles.map(({ events }) => events.length),
-    [12, 12, 20, 20],
+    [10_000, 10_000, 150_000, 150_000],
+    'threads that begin anew with the same numbers are others',
   );
+});
+
+t.test('a full disk: one error, and what was there stays', async (t) => {
+  const path = join(folder, 'limited.speedscope.json');
+  writeFileSync(path, 'as it was');
+  const sink = openTrace(path, { force: true });
+  const thrown: unknown[] = [];
+  sink.begin(info);
+  withFilesUpTo(1000 * 1024, () => {
+    for (const event of calls(60_000)) {
+      try {
+        sink.event(event);
+      } catch (error) {
+        thrown.push(error);
+      }
+    }
+  });
+  t.match(thrown, [{ code: 'TRACE_WRITE_FAILED', message: /limited\.speedscope\.json.*EFBIG/, hint: /\.pftrace/ }]);
+  t.equal(thrown.length, 1);
+  sink.end();
+  t.equal(readFileSync(path, 'utf8'), 'as it was');
 });
 
 t.test('Chrome: each function is a frame, however seldom the clock ticks, and however late', async () => {
