@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import type { Progress } from '../record/index.js';
 import { jsonLine, plural } from '../text/index.js';
 import { ExitCode, note, reportError } from './failure.js';
@@ -8,7 +9,6 @@ import type { Recorded, RecordingWatcher } from './recording/session.js';
 import { abortWithoutReader } from './standard-streams.js';
 import { App, pause } from './top/app.js';
 import { LivePolls } from './top/live-polls.js';
-import { targetName } from './top/pages.js';
 import { type PollsShown, pollsContent } from './top/polls-pages.js';
 
 /**
@@ -41,13 +41,14 @@ class PollsView implements RecordingWatcher {
   readonly #stopper = new AbortController();
   readonly #notes: string[] = [];
   readonly #app: App<ReturnType<typeof pollsContent>['items'][number]> | undefined;
+  #shown: PollsShown | undefined;
   #number = 0;
   #showing: Promise<void> | undefined;
 
   constructor(args: TopArguments & { readonly elf: string }, live: LivePolls) {
     this.#args = args;
     this.#live = live;
-    const app = { onQuit: () => this.#quit(), ends: this.ending };
+    const app = { json: async () => this.#json(), onQuit: () => this.#quit(), ends: this.ending };
     this.#app = args.json ? undefined : new App(app);
   }
 
@@ -79,7 +80,8 @@ class PollsView implements RecordingWatcher {
   /** The exit status. */
   ends({ end, error, events, stops }: Recorded): number {
     // What came since the last line.
-    if (this.#args.json) process.stdout.write(this.#json(this.#look({ stops, undigested: 0 })));
+    this.#look({ stops, undigested: 0 });
+    if (this.#args.json) process.stdout.write(this.#json());
     if (end === 'guest-ended') note('the target has ended');
     note(`${plural(events, 'event')}, ${plural(stops, 'stop')}`);
     if (error === undefined) return ExitCode.recorded;
@@ -98,20 +100,26 @@ class PollsView implements RecordingWatcher {
       await pause(Date.now() + interval, this.ending);
       await this.#app?.resumed();
       if (this.ending.aborted) return;
-      const shown = this.#look(progress());
-      if (this.#app) await this.#app.show(pollsContent(shown));
-      else process.stdout.write(this.#json(shown));
+      this.#look(progress());
+      if (this.#app) await this.#app.show(pollsContent(this.#shown as PollsShown));
+      else process.stdout.write(this.#json());
       if (this.#number === looks) this.#stopper.abort();
     }
   }
 
-  #look({ stops, undigested }: Pick<Progress, 'stops' | 'undigested'>): PollsShown {
+  #look({ stops, undigested }: Pick<Progress, 'stops' | 'undigested'>): void {
+    const waiting = undigested;
+    this.#shown = { ...this.#live.window(), target: this.#target(), stops, waiting, notes: this.#notes };
     this.#number++;
-    const [target, waiting] = [targetName(this.#args), undigested];
-    return { ...this.#live.window(), target, stops, waiting, notes: this.#notes };
   }
 
-  #json({ ns, events, stops, waiting, tasks, ended, notes }: PollsShown): string {
+  #target(): string {
+    const { pid, remote, elf } = this.#args;
+    return `${pid === undefined ? remote : `process ${pid}`} (${basename(elf)})`;
+  }
+
+  #json(): string {
+    const { ns, events, stops, waiting, tasks, ended, notes } = this.#shown as PollsShown;
     return jsonLine({
       ...{ version: 1, program: this.#args.elf, look: this.#number, at: new Date().toISOString(), window_ns: ns },
       ...{ events, stops, waiting, notes, ended, tasks: tasks.map(({ history: _, ...row }) => row) },

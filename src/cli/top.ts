@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import { abortAtSignal, runtimesCalled, type Understood, understandFutures } from '../api/index.js';
 import { type Runtime, runtimes, search } from '../async/tasks/index.js';
 import { ET } from '../elf/index.js';
@@ -14,7 +15,7 @@ import { App, pause } from './top/app.js';
 import { History } from './top/history.js';
 import { lookJson } from './top/json.js';
 import { lookAtTasks, type Taken } from './top/look.js';
-import { looksContent, targetName } from './top/pages.js';
+import { looksContent, type Shown } from './top/pages.js';
 import { type Ended, lookAtProcess, lookAtStub, type Watched } from './top/sources.js';
 
 /**
@@ -76,15 +77,14 @@ class Looks {
   readonly #history = new History();
   readonly #app: App<ReturnType<typeof looksContent>['items'][number]> | undefined;
   #number = 0;
-  /** When the look before was. */
-  #before: number | undefined;
+  #shown: Shown | undefined;
 
   constructor(args: Args, watched: Watched, own: readonly Runtime[], stopper: AbortController) {
     this.#args = args;
     this.#watched = watched;
     this.#own = own;
     this.#stopper = stopper;
-    const app = { onQuit: () => stopper.abort(), ends: stopper.signal };
+    const app = { json: () => this.#json(), onQuit: () => stopper.abort(), ends: stopper.signal };
     this.#app = args.json ? undefined : new App(app);
   }
 
@@ -112,16 +112,26 @@ class Looks {
       logger: this.#watched.logger,
       ...(runtime === undefined ? {} : { runtime }),
     };
+    const before = this.#shown?.look.at;
     const look = await lookAtTasks(this.#watched.program(), taken, ++this.#number, options);
     const rows = this.#history.see(look);
-    const rate = this.#before === undefined ? undefined : 1000 / Math.max(1, look.at - this.#before);
-    this.#before = look.at;
-    const findings = this.#history.findings(look);
-    if (this.#app) await this.#app.show(looksContent({ look, rows, findings, target: targetName(this.#args), rate }));
-    else process.stdout.write(await lookJson(this.#args.elf, look, rows, findings));
+    const rate = before === undefined ? undefined : 1000 / Math.max(1, look.at - before);
+    this.#shown = { look, rows, findings: this.#history.findings(look), target: this.#target(), rate };
+    if (this.#app) await this.#app.show(looksContent(this.#shown));
+    else process.stdout.write(await this.#json());
     if (signal.aborted || this.#number === most) return false;
     await pause(taken.at + interval * (1 + SPREAD * (2 * Math.random() - 1)), signal);
     await this.#app?.resumed();
     return !signal.aborted;
+  }
+
+  #target(): string {
+    const { pid, remote, elf } = this.#args;
+    return `${pid === undefined ? remote : `process ${pid}`} (${basename(elf)})`;
+  }
+
+  async #json(): Promise<string> {
+    const { look, rows, findings } = this.#shown as Shown;
+    return await lookJson(this.#args.elf, look, rows, findings);
   }
 }

@@ -1,5 +1,7 @@
 // What a person does at the screen of `rsptrace top`.
+import { writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
+import { messageOf } from '../../base/errors.js';
 import { clipEnd, visible, wrapped } from '../../text/index.js';
 import { Screen, styled } from './screen.js';
 
@@ -27,6 +29,8 @@ export interface Content<I extends Item> {
 }
 
 interface AppOptions {
+  /** The last look as JSON. */
+  json(): Promise<string>;
   /** The program is to end. */
   onQuit(): void;
   /** Aborted when no more looks come, by a key or a signal. */
@@ -48,16 +52,17 @@ interface View {
   readonly selected: string | undefined;
   /** The first line that is shown. */
   readonly top: number;
+  readonly message: string;
 }
 
-const KEYS = 'return open  s sort  / filter  r resources  p pause  ? help  q quit';
+const KEYS = 'return open  s sort  / filter  r resources  p pause  w write  ? help  q quit';
 
 export class App<I extends Item> {
   readonly #options: AppOptions;
   readonly #screen = new Screen({ onKey: (key) => void this.#key(key), onRedraw: () => void this.#draw() });
   #view: View = {
     ...{ page: 'tasks', sort: undefined, filter: '', isTyping: false, isPaused: false },
-    ...{ selected: undefined, top: 0 },
+    ...{ selected: undefined, top: 0, message: '' },
   };
   #shown: Content<I> | undefined;
   /** The item that is open: the last that was seen of it. */
@@ -131,14 +136,15 @@ export class App<I extends Item> {
   }
 
   #foot(shown: Content<I>, columns: number): string {
-    const { isTyping, filter, isPaused } = this.#view;
+    const { isTyping, filter, isPaused, message } = this.#view;
     if (isTyping) return clipEnd(visible(`filter: ${filter}_`), columns);
     const states = [
       ...(isPaused ? ['paused'] : []),
       ...(filter === '' ? [] : [`filter: ${filter}`]),
       `by ${this.#sort(shown)}`,
     ];
-    return styled('inverse', clipEnd(visible(`${states.join('  ')} | ${KEYS}`), columns));
+    const text = message === '' ? `${states.join('  ')} | ${KEYS}` : message;
+    return styled('inverse', clipEnd(visible(text), columns));
   }
 
   #rows(shown: Content<I>): I[] {
@@ -161,11 +167,13 @@ export class App<I extends Item> {
   }
 
   async #key(key: string): Promise<void> {
+    this.#set({ message: '' });
     if (key === 'ctrl-c' || (key === 'q' && !this.#view.isTyping)) {
       this.#options.onQuit();
       return;
     }
     if (this.#view.isTyping) this.#type(key);
+    else if (key === 'w') await this.#write();
     else this.#command(key);
     await this.#draw();
   }
@@ -238,6 +246,17 @@ export class App<I extends Item> {
     const rows = this.#rows(this.#shown);
     const index = Math.min(rows.length - 1, Math.max(0, this.#index(rows) + step));
     this.#set({ selected: rows[index]?.key });
+  }
+
+  async #write(): Promise<void> {
+    const name = `rsptrace-top-${new Date().toISOString().replaceAll(':', '-')}.json`;
+    let message = `written: ${name}`;
+    try {
+      writeFileSync(name, await this.#options.json(), { flag: 'wx' });
+    } catch (error) {
+      message = `${name} cannot be written: ${messageOf(error)}`;
+    }
+    this.#set({ message });
   }
 }
 

@@ -1,9 +1,7 @@
 // The pages of `rsptrace top`, as lines of text.
-import { basename } from 'node:path';
 import type { FoundTasks } from '../../api/index.js';
 import type { Deadlock, Task } from '../../async/tasks/index.js';
 import { clipEnd, plural, visible } from '../../text/index.js';
-import type { TopArguments } from '../options/target.js';
 import { notesOf, taskLines } from '../tasks-report.js';
 import type { Content, Item } from './app.js';
 import { idOf, type Mark, type Row, type Status, statuses } from './history.js';
@@ -18,6 +16,7 @@ export interface Shown {
   readonly look: Look;
   readonly rows: readonly Row[];
   readonly findings: Pick<FoundTasks, 'deadlocks' | 'lost'>;
+  /** `process 123 (server)`. */
   readonly target: string;
   /** Looks a second, as they come. */
   readonly rate: number | undefined;
@@ -29,11 +28,6 @@ const colors: Partial<Record<Status, Style>> = {
   changing: 'yellow',
   scheduled: 'cyan',
 };
-
-/** `process 123 (server)`. */
-export function targetName({ pid, remote, elf }: TopArguments & { readonly elf: string }): string {
-  return `${pid === undefined ? remote : `process ${pid}`} (${basename(elf)})`;
-}
 
 /** Two lines of what the target is and does, and one for each finding. */
 function headLines({ look, rows, findings, target, rate }: Shown, columns: number): string[] {
@@ -182,6 +176,7 @@ export const keysHelp = [
   '/         show only tasks with this text in a column; return ends it, an empty one shows all',
   'r         locks, channels and semaphores with those who wait',
   'p space   pause: no more looks until it is pressed again',
+  'w         write this look as JSON into a file',
   'q ctrl-c  quit; the target goes on as it was',
 ];
 
