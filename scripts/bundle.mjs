@@ -17,7 +17,9 @@ import { withViewer } from './viewer.mjs';
 
 const root = join(import.meta.dirname, '..');
 const out = join(root, 'dist/cli');
-const { dependencies, exports, version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const { dependencies, exports, optionalDependencies, version } = JSON.parse(
+  readFileSync(join(root, 'package.json'), 'utf8'),
+);
 const bundled = ['yargs', 'hyparquet-writer', 'smol-toml', 'string-width'];
 
 /** Of an index.ts: for each name that it passes on, the file it comes from and its name there. */
@@ -108,7 +110,7 @@ const { metafile, outputFiles } = await build({
   outdir: out,
   sourcemap: 'external',
   sourcesContent: false,
-  external: Object.keys(dependencies).filter((name) => !bundled.includes(name)),
+  external: Object.keys({ ...dependencies, ...optionalDependencies }).filter((name) => !bundled.includes(name)),
   format: 'cjs',
   define: { 'import.meta.url': 'ownUrl' },
   banner: { js: '(function(require,module,ownUrl,importModule){' },

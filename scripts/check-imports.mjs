@@ -48,6 +48,7 @@ const externals = {
   'capstone-wasm': ['arch'],
   'gecko-profiler-demangle': ['dwarf'],
   fzstd: ['elf'],
+  '@viz-js': ['async/futures'],
 };
 
 /** The room of a file: the longest name that it lies in. */

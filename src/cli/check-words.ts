@@ -39,14 +39,17 @@ const recordingWords: ReadonlySet<string> = new Set(['record', 'trace']);
 const recordingHint =
   'to record, give --remote :1234 kernel.elf and no command, or: rsptrace run kernel.elf -- qemu...';
 
-/** The options of a command, aliases included: whether each is a flag, or needs a value. */
-type KnownOptions = ReadonlyMap<string, 'flag' | 'value'>;
+type Arity = 'no value' | 'may have a value' | 'needs a value';
+
+/** The options of a command, aliases included. */
+type KnownOptions = ReadonlyMap<string, Arity>;
 
 function knownOf(table: Table): KnownOptions {
-  const known = new Map<string, 'flag' | 'value'>();
+  const known = new Map<string, Arity>();
   const all = { ...table, help: flag('', { alias: 'h' }), version: flag('', { alias: 'V' }) };
-  for (const [name, { type, alias }] of Object.entries<Table[string]>(all)) {
-    for (const one of [name, ...(alias ? [alias].flat() : [])]) known.set(one, type === 'boolean' ? 'flag' : 'value');
+  for (const [name, { type, alias, requiresArg, nargs }] of Object.entries<Table[string]>(all)) {
+    const needs = requiresArg || nargs !== undefined ? 'needs a value' : 'may have a value';
+    for (const one of [name, ...(alias ? [alias].flat() : [])]) known.set(one, type === 'boolean' ? 'no value' : needs);
   }
   return known;
 }
@@ -110,7 +113,7 @@ export function checkWords(
   if (unknown.length > 0) throw noOption(unknown, known, command, words);
   for (const { name, spelled, value } of options) {
     if (value === null) throw new RsptraceError('USAGE', `a value is missing behind ${spelled}`, { hint: help });
-    if (value !== undefined && known.get(name) === 'flag' && !/^(?:true|false)$/.test(value)) {
+    if (value !== undefined && known.get(name) === 'no value' && !/^(?:true|false)$/.test(value)) {
       throw new RsptraceError('USAGE', `${spelled} takes no value, such as '${value}'`, {
         hint: `write ${spelled} alone, or leave it away`,
       });
@@ -142,10 +145,10 @@ function split(words: readonly string[], known: KnownOptions): Words {
       plainAt.push(i);
       continue;
     }
-    const isNeeded = last.value === undefined && known.get(last.name) === 'value';
+    const arity = last.value === undefined ? known.get(last.name) : undefined;
     const isBehind = /^(?!-\D)/s.test(words[i + 1] ?? '--');
-    options.push(...found.slice(0, -1), isNeeded && !isBehind ? { ...last, value: null } : last);
-    if (isNeeded && isBehind) i++;
+    options.push(...found.slice(0, -1), arity === 'needs a value' && !isBehind ? { ...last, value: null } : last);
+    if (arity !== undefined && arity !== 'no value' && isBehind) i++;
   }
   return { options, plainAt };
 }
@@ -156,7 +159,7 @@ function longOption(word: string, known: KnownOptions): NamedOption[] | undefine
   const [, text = '', value] = found;
   const name = kebab(text);
   const flag = name.replace(/^no-/, '');
-  return [{ name: known.get(flag) === 'flag' ? flag : name, spelled: `--${text}`, value }];
+  return [{ name: known.get(flag) === 'no value' ? flag : name, spelled: `--${text}`, value }];
 }
 
 /** `-xy` is `-x -y`. A value may directly follow its letter if it does not begin with a letter: `-n100`. */

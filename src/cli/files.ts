@@ -8,7 +8,7 @@ import { isThere } from './open-output.js';
 import { placedProgram } from './placed-program.js';
 
 /** Options that name a file to write. What is there is lost. */
-const written = ['output', 'record-wire', 'console', 'junit', 'markdown'] as const;
+const written = ['output', 'record-wire', 'console', 'svg', 'junit', 'markdown'] as const;
 /** Options and arguments that name a file to read, and what an error calls it. */
 const read = {
   ...{ elf: 'the ELF', trace: 'the trace', other: 'the other trace' },
@@ -63,12 +63,12 @@ export function checkFiles(args: FileArguments, found: readonly string[] = []): 
     const input = inputs.find((one) => isSame(one, output));
     if (input) throw isInput(output, input);
   }
-  const all = [...outputs, ...streams()];
+  const all = [...outputs, ...streams(args)];
   for (const [index, output] of outputs.entries()) {
     const other = all.slice(index + 1).find((one) => isSame(one, output));
     if (other) throw isTwice(output, other);
   }
-  for (const stream of streams()) {
+  for (const stream of streams(args)) {
     const input = stream.name === 'standard output' ? inputs.find((one) => isSame(one, stream)) : undefined;
     if (input) throw isInput(stream, input);
   }
@@ -144,12 +144,13 @@ function filesInWord(word: string): string[] {
 }
 
 /** Standard streams that lead into a file. */
-function streams(): Output[] {
+function streams(args: FileArguments): Output[] {
   const one = (fd: number, name: string): Output[] => {
     const identity = streamIdentity(fd);
     return identity === undefined ? [] : [{ option: undefined, name, identity }];
   };
-  return [...one(1, 'standard output'), ...one(2, 'standard error')];
+  // With --svg=FILE nothing else is written to stdout, so --svg=/dev/stdout sends it there.
+  return [...(args.svg ? [] : one(1, 'standard output')), ...one(2, 'standard error')];
 }
 
 function streamIdentity(fd: number): string | undefined {

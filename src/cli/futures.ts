@@ -11,6 +11,7 @@ import {
   futuresSizes,
   futuresTable,
   futuresTree,
+  graphSvg,
 } from '../async/futures/index.js';
 import { taskPlaces } from '../async/tasks/index.js';
 import { RsptraceError } from '../base/errors.js';
@@ -21,6 +22,7 @@ import { compileGlob, coverageSentence, howSeen, nearest, type SeenFuture } from
 import { jsonLine } from '../text/index.js';
 import { ExitCode, note } from './failure.js';
 import { openElf } from './look-at.js';
+import { type Output, writeOutput } from './open-output.js';
 import type { FuturesArguments } from './options/target.js';
 import { isColored, lineWidth } from './terminal.js';
 
@@ -35,7 +37,9 @@ export async function showFutures(args: FuturesArguments): Promise<number> {
     note(`note: ${first}${more.length > 0 ? ` (and ${more.length} more: --json lists them)` : ''}`);
   }
   const futures = select(set, args);
-  process.stdout.write(await view(args, { elf, debug, set, futures }));
+  const text = await view(args, { elf, debug, set, futures });
+  if (args.svg) writeOutput(svgOutput(args.svg), text);
+  else process.stdout.write(text);
   return ExitCode.recorded;
 }
 
@@ -57,6 +61,10 @@ async function view(args: FuturesArguments, { elf, debug, set, futures }: Shown)
   if (args.size) return futuresSizes(futures, names, options);
   if (args.tree) return futuresTree(new FutureGraph(set, futures), names, options.width);
   if (args.dot) return futuresDot(new FutureGraph(set, futures), names);
+  if (args.svg !== undefined) {
+    const graph = new FutureGraph(set, futures);
+    return graphSvg(futuresDot(graph, names), graph.nodes.length);
+  }
   const known = await seenBy({ elf, debug, set, futures });
   const seen = (future: FutureType): string => seenText[known?.get(future)?.seen ?? 'no-code'];
   const table = futuresTable(futures, names, seen, options);
@@ -95,4 +103,9 @@ function select(set: FutureSet, { elf, glob }: FuturesArguments): readonly Futur
   throw new RsptraceError('FUTURES_NO_MATCH', `no Future matches '${glob}'`, {
     hint: near.length > 0 ? `nearest: ${near.join(', ')}` : `without a GLOB all ${set.all.length} are listed`,
   });
+}
+
+function svgOutput(path: string): Output {
+  const failure = { code: 'OUTPUT_CANNOT_WRITE', sentence: 'the graph cannot be written to' } as const;
+  return { option: '--svg', path, failure };
 }

@@ -1,4 +1,4 @@
-import { fstatSync, ftruncateSync, readdirSync, statSync, writeSync } from 'node:fs';
+import { closeSync, fstatSync, ftruncateSync, readdirSync, statSync, writeSync } from 'node:fs';
 import { type ErrorCode, messageOf, RsptraceError } from '../base/errors.js';
 import { abandon, type OpenedFile, openLocked } from '../base/locked-file.js';
 import type { Logger } from '../base/logger.js';
@@ -28,6 +28,18 @@ export function openOutput(output: Output): number {
   } catch (error) {
     if (opened) abandon(path, opened);
     throw error instanceof RsptraceError ? error : cannotWrite(output, error);
+  }
+}
+
+/** Writes a whole file. Throws as {@link openOutput}. */
+export function writeOutput(output: Output, text: string): void {
+  const fd = openOutput(output);
+  try {
+    writeAll(fd, Buffer.from(text));
+  } catch (error) {
+    throw cannotWrite(output, error);
+  } finally {
+    closeSync(fd);
   }
 }
 

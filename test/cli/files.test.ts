@@ -70,6 +70,10 @@ const inputs: Record<string, string[][]> = {
   ],
   doctor: [['doctor', '--remote', ':1', 'IN']],
   detach: [['detach', '--remote', ':1', 'IN']],
+  futures: [
+    ['futures', 'IN'],
+    ['futures', '--debug-file', 'IN', elf],
+  ],
 };
 const outputs: Record<string, string[]> = {
   record: ['-o', '--record-wire'],
@@ -78,6 +82,7 @@ const outputs: Record<string, string[]> = {
   tasks: ['--record-wire'],
   doctor: ['--record-wire'],
   detach: ['--record-wire'],
+  futures: ['--svg'],
 };
 
 t.test('an output that is an input is refused, whatever it is called', async (t) => {
@@ -143,6 +148,7 @@ t.test('what is there is kept, whatever it is and whichever option names it, unl
     [...run, '--console', notes, elf, '--', 'no-such-qemu'],
     [...run, '--junit', notes, elf, '--', 'no-such-qemu'],
     ['check', '--budget', at('no.json'), '--markdown', notes, at('no.pftrace')],
+    ['futures', `--svg=${notes}`, elf, 'level3'],
   ];
   const there = ['\n\x03abc\nand some lines\n', '{"rsptrace_wire":1}\n', '<?xml version="1.0"?>\n<svg/>', 'boot ok\n'];
   for (const words of commands) {
@@ -155,8 +161,9 @@ t.test('what is there is kept, whatever it is and whichever option names it, unl
     const forced = words.toSpliced(behind < 0 ? words.length : behind, 0, '--force');
     t.notMatch(await codeOf(...forced), /^OUTPUT_/, forced.join(' '));
   }
-  writeFileSync(notes, '');
-  t.notMatch(await codeOf(...(commands[0] as string[])), /^OUTPUT_/, 'nothing is lost of an empty one');
+  t.match(readFileSync(notes, 'utf8'), /^<\?xml/, 'that of the last command');
+  writeFileSync(at('empty.svg'), '');
+  t.equal(await codeOf('futures', `--svg=${at('empty.svg')}`, elf, 'level3'), 'status 0', 'nothing is lost of it');
 });
 
 t.test('the library overwrites nothing either, unless it is told to', (t) => {

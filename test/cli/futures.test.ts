@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { instance } from '@viz-js/viz';
 import t from 'tap';
 import { elfPath, sourcePath } from '../qemu/guests/guests.js';
-import { type Ran, rsptrace, rsptraceProcess } from '../support/command.js';
+import { type Ran, rsptrace, rsptraceProcess, scratchFolder } from '../support/command.js';
 import { dumpInfo, run } from '../support/dwarfdump.js';
 import { checkShape, type Shape } from '../support/json-shape.js';
 import { usually } from '../support/long.js';
@@ -249,6 +249,15 @@ t.test('the graph is one that Graphviz draws', async (t) => {
   t.match(edge(/^labkern::futs::Select2/, /^labkern::work::loser/), [{ style: 'dashed' }]);
   t.match(edge(/^labkern::work::fib_box/, /^dyn/), [{ style: 'solid' }]);
   t.match(edge(/^dyn/, /^labkern::work::fib_box/), [{ style: 'dotted' }]);
+
+  const file = join(scratchFolder(t), 'futures.svg');
+  const drawn = await futures(elfPath('rv-o2'), `--svg=${file}`);
+  t.strictSame([drawn.status, drawn.stdout, drawn.stderr], [0, '', '']);
+  const svg = readFileSync(file, 'utf8');
+  t.equal(illFormed(svg), undefined);
+  t.equal([...svg.matchAll(/<g id="node\d+"/g)].length, read.objects.length);
+  const printed = await futures(elfPath('rv-o2'), 'level1', '--svg');
+  t.match(printed.stdout, /^<\?xml[\s\S]*level1[\s\S]*<\/svg>\s*$/);
 });
 
 t.test('what goes wrong', async (t) => {
@@ -258,6 +267,7 @@ t.test('what goes wrong', async (t) => {
     { args: [], status: 2, code: 'USAGE', says: /an argument is missing: the ELF of the kernel or program \[/ },
     { args: ['/nowhere.elf'], status: 1, code: 'ELF_UNREADABLE', says: /nowhere/ },
     { args: ['/bin/true'], status: 1, code: 'DWARF_MISSING', says: /no debug info/ },
+    { args: [elfPath('rv-o2'), '--svg=/nowhere/x.svg'], status: 1, code: 'OUTPUT_CANNOT_WRITE', says: /x\.svg/ },
   ];
   for (const { args, status, code, says } of cases) {
     const ran = await futures(...args);
@@ -269,3 +279,21 @@ t.test('what goes wrong', async (t) => {
   const asked = await futures(elfPath('rv-o2'), 'levle3', '--json');
   t.match(JSON.parse(asked.stdout), { version: 1, error: { code: 'FUTURES_NO_MATCH', hint: /level3/ } });
 });
+
+/** What keeps a text from being well-formed XML (https://www.w3.org/TR/xml/#sec-well-formed), as far as SVG goes. */
+function illFormed(text: string): string | undefined {
+  const open: string[] = [];
+  const token =
+    /<\?[\s\S]*?\?>|<!--(?:(?!--)[\s\S])*-->|<!DOCTYPE[^>]*>|<(\/?)([\w:-]+)((?:\s+[\w:-]+="[^"<]*")*)\s*(\/?)>|([^<]+)/gy;
+  let end = 0;
+  for (const found of text.matchAll(token)) {
+    if (found.index !== end) return text.slice(end, end + 60);
+    end = found.index + found[0].length;
+    const [, close, name, attributes = '', empty, words = ''] = found;
+    if (/&(?!(?:amp|lt|gt|quot|apos|#\d+|#x[0-9a-f]+);)/.test(attributes + words)) return found[0];
+    if (name === undefined || empty === '/') continue;
+    if (close === '') open.push(name);
+    else if (open.pop() !== name) return `</${name}>`;
+  }
+  return end === text.length && open.length === 0 ? undefined : text.slice(end, end + 60);
+}

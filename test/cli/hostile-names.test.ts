@@ -74,6 +74,9 @@ t.test('of an ELF', async (t) => {
     onlyVisible(t, json, `${what} --json`);
     t.ok(JSON.stringify(JSON.parse(json)).includes('\\n#1  0x80200000 forged::frame'), 'JSON has the name');
   }
+  const svg = (await run(['futures', 'ELF', '--svg'], evil)).stdout;
+  onlyVisible(t, svg, 'SVG');
+  t.match(svg, /forged::frame/);
 });
 
 t.test('of a stub', async (t) => {

@@ -7,7 +7,7 @@ import { scratchFolder, start } from '../support/command.js';
 
 const home = resolve(import.meta.dirname, '../..');
 /** Packages whose files are left out: copies, not links to the project's own. */
-const copied = ['gecko-profiler-demangle', 'capstone-wasm'];
+const copied = ['gecko-profiler-demangle', 'capstone-wasm', '@viz-js'];
 
 /** An installation of its own; packages that nobody touches are the project's. */
 function installed(t: Test): string {
@@ -31,7 +31,9 @@ t.test('each part', async (t) => {
   const whole = await run(...futures);
   t.equal(JSON.parse(whole.stdout).futures.length, 33, 'with all of them it works');
   const bt = ['bt', '--remote', ':1', elfPath('x86-o2')];
+  const svg = ['futures', elfPath('rv-o2'), '--svg'];
   const missing: [path: string, named: RegExp, args: string[]][] = [
+    ['@viz-js/viz', /--dot writes it: the package @viz-js\/viz/, svg],
     ['capstone-wasm/dist/capstone.wasm', /x86_64 code cannot be decoded: the package capstone-wasm/, bt],
     ['capstone-wasm', /x86_64 code cannot be decoded: the package capstone-wasm/, bt],
     [

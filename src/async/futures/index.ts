@@ -9,7 +9,7 @@ export {
   stateOf,
 } from './await-chain.js';
 export { AwaitPaths, type InnerFuture, type InnerPoll } from './await-path.js';
-export { futuresDot } from './dot.js';
+export { futuresDot, graphSvg } from './dot.js';
 export { findFutures } from './find-futures.js';
 export { type Dependency, dependenciesOf, FutureGraph, type FutureNode } from './graph.js';
 export { allHeld, onlyHeld } from './held-place.js';

@@ -209,12 +209,15 @@ export const futures = declared({
     size: flag('The largest first, with the state and member to blame'),
     json: flag('All that is known, as one JSON object'),
     dot: flag('The awaits as a graph in Graphviz text'),
+    /** A file, or '' for stdout. */
+    svg: { ...text('The graph as a picture: --svg=FILE, or on stdout'), requiresArg: false },
+    force: flag('Overwrite the FILE of --svg'),
   },
 });
 export type FuturesArguments = ArgumentsOf<typeof futures>;
 
 export function checkFutures(given: FuturesArguments): void {
-  const asked = givenOf(given, ['tree', 'json', 'dot', 'size']);
+  const asked = givenOf(given, ['tree', 'json', 'dot', 'svg', 'size']);
   if (asked.length <= 1) return;
   throw usage(`${asked.map((view) => `--${view}`).join(' and ')} do not go together`, "try 'rsptrace futures --help'");
 }

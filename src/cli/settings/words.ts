@@ -42,7 +42,7 @@ const eitherOr: readonly (readonly string[])[] = [
   ['filter', 'story'],
   ['kernel', 'user'],
   ['offset', 'align'],
-  ['tree', 'json', 'dot', 'size'],
+  ['tree', 'json', 'dot', 'svg', 'size'],
 ];
 /** What a command takes only with an option, and only without it. */
 const modes: Readonly<Record<string, { readonly option: string; readonly only: Keys; readonly never: Keys }>> = {
@@ -55,7 +55,7 @@ type Keys = readonly string[];
 const withoutProgram = ['pid', 'at', 'off-cpu'];
 /** Options that name files, which are those of the settings' folder. */
 const files: ReadonlySet<string> = new Set([
-  ...['elf', 'output', 'record-wire', 'console', 'junit', 'markdown'],
+  ...['elf', 'output', 'record-wire', 'console', 'svg', 'junit', 'markdown'],
   ...['debug-file', 'debug-dir', 'core', 'budget', 'plugin'],
 ]);
 
