@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { RsptraceError } from '../base/errors.js';
 import type { InputObserver, LogEntry } from '../record/index.js';
-import { jsonLine, textLines } from '../text/index.js';
-import type { TraceEvent, TraceSink } from '../trace/index.js';
+import { jsonLine, plural, textLines } from '../text/index.js';
+import type { AnyBegin, TraceEvent, TraceInfo, TraceSink } from '../trace/index.js';
 import { ExitCode, note } from './failure.js';
 import type { DumpArguments } from './options/saved-trace.js';
 import { recordsFile } from './records-file.js';
@@ -14,9 +14,14 @@ import { LargePieces } from './terminal.js';
  */
 export async function dump(args: DumpArguments): Promise<number> {
   using records = await SavedRecords.open(recordsOf(args.trace), args.plugin, args.log);
-  const writer = new DumpWriter(args.json);
+  const writer = new DumpWriter(args.json, args.explain);
   const { notes } = await records.read(writer, writer);
   writer.flush();
+  if (args.explain !== undefined && !writer.isFound) {
+    throw new RsptraceError('TRACE_NO_MATCH', `these records make no event ${args.explain}`, {
+      hint: `they make ${plural(writer.events, 'event')}: \`rsptrace dump ${args.trace}\` numbers them`,
+    });
+  }
   note(...notes);
   return ExitCode.recorded;
 }
@@ -41,31 +46,49 @@ interface Input {
   readonly content: object;
 }
 
+interface NumberedEvent {
+  readonly number: number;
+  readonly event: TraceEvent;
+}
+
 /** Writes each input, and below it the events that came of it. */
 class DumpWriter implements TraceSink, InputObserver {
   readonly #isJson: boolean;
   readonly #out = new LargePieces();
-  #events = 0;
+  /** Only this event is written, with the inputs of its begin and its end. */
+  readonly #wanted: number | undefined;
+  /** The inputs of what is open, by begin. */
+  readonly #begun = new Map<AnyBegin, Input>();
+  #input: Input = { offset: 0, kind: 'end', content: {} };
+  #info: TraceInfo | undefined;
+  events = 0;
+  isFound = false;
 
-  constructor(isJson: boolean) {
+  constructor(isJson: boolean, wanted: number | undefined) {
     this.#isJson = isJson;
+    this.#wanted = wanted;
   }
 
-  begin(): void {}
+  begin(info: TraceInfo): void {
+    this.#info = info;
+  }
 
   entry(offset: number, { type, ...content }: LogEntry): void {
     const nanos = 'time' in content ? content.time : undefined;
-    this.#input({ offset, kind: type, content, nanos });
+    this.#come({ offset, kind: type, content, nanos });
   }
 
   record(offset: number, number: number, text: object | undefined, nanos: number): void {
-    this.#input({ offset, kind: 'record', number, nanos, content: text ?? { probe: 'of no probe' } });
+    this.#come({ offset, kind: 'record', number, nanos, content: text ?? { probe: 'of no probe' } });
   }
 
   event(event: TraceEvent): void {
-    const number = ++this.#events;
-    const json = eventJson(event);
-    this.#write(`           -> event ${number}  ${fieldsText(json)}`, { number, ...json });
+    const number = ++this.events;
+    const from = 'begin' in event && event.begin ? this.#begun.get(event.begin) : undefined;
+    if (event.type === 'call-begin' || event.type === 'poll-begin') this.#begun.set(event, this.#input);
+    if ('begin' in event && event.begin) this.#begun.delete(event.begin);
+    if (this.#wanted === undefined) this.#write(eventLine({ number, event }), { number, ...eventJson(event) });
+    else if (this.#wanted === number) this.#explain({ number, event }, from);
   }
 
   hart(): void {}
@@ -76,13 +99,46 @@ class DumpWriter implements TraceSink, InputObserver {
 
   end(): void {}
 
-  #input(input: Input): void {
-    this.#write(inputLine(input), input);
+  #come(input: Input): void {
+    this.#input = input;
+    if (this.#wanted === undefined) this.#write(inputLine(input), input);
+  }
+
+  /** An event, the inputs that it comes from, and how its duration follows from theirs. */
+  #explain({ number, event }: NumberedEvent, from: Input | undefined): void {
+    this.isFound = true;
+    const inputs = from ? [from, this.#input] : [this.#input];
+    const [begin, end] = inputs.map(({ nanos }) => nanos);
+    const { clock } = this.#info ?? {};
+    const apart = from && begin !== undefined && end !== undefined ? end - begin : undefined;
+    const duration = durationOf(event);
+    const out = apart === undefined || duration === undefined ? undefined : apart - duration;
+    if (this.#isJson) {
+      const facts = {
+        inputs,
+        clock,
+        apart_ns: apart,
+        duration_ns: duration,
+        taken_out: out === undefined ? out : { ns: out },
+      };
+      this.#out.write(jsonLine({ version: 1, event: { number, ...eventJson(event) }, ...facts }));
+      return;
+    }
+    const lines = [eventLine({ number, event }), ...inputs.map(inputLine)];
+    if (clock) lines.push(`  clock ${clock.name}, resolution ${clock.resolutionNs} ns`);
+    if (out !== undefined)
+      lines.push(`  both inputs are ${apart} ns apart, by the clock alone`, `  ${durationText(duration, out)}`);
+    this.#out.write(textLines(lines));
   }
 
   #write(line: string, json: object): void {
     this.#out.write(this.#isJson ? jsonLine(json) : textLines([line]));
   }
+}
+
+function durationText(duration: number | undefined, out: number): string {
+  if (out === 0) return 'that is the duration in the trace: nothing was taken out';
+  return `${duration} ns is the duration in the trace: ${out} ns were taken out, which trampolines and stops took`;
 }
 
 function inputLine({ offset, kind, number, content }: Input): string {
@@ -100,6 +156,10 @@ function fieldsText(value: object): string {
   return texts.join(', ');
 }
 
+function eventLine({ number, event }: NumberedEvent): string {
+  return `           -> event ${number}  ${fieldsText(eventJson(event))}`;
+}
+
 /** What of an event is found again in a table or a trace. */
 function eventJson(event: TraceEvent): object {
   return {
@@ -107,9 +167,13 @@ function eventJson(event: TraceEvent): object {
     name: nameOf(event),
     hart: 'hart' in event ? event.hart : undefined,
     time_ns: 'time' in event ? event.time : undefined,
-    duration_ns: 'began' in event ? event.time - event.began : undefined,
+    duration_ns: durationOf(event),
     result: 'result' in event ? event.result : undefined,
   };
+}
+
+function durationOf(event: TraceEvent): number | undefined {
+  return 'began' in event ? event.time - event.began : undefined;
 }
 
 function nameOf(event: TraceEvent): string | undefined {

@@ -9,11 +9,20 @@ interface Line {
   readonly kind?: string;
   readonly offset?: number;
   readonly number: number;
-  readonly nanos?: number;
-  readonly duration_ns?: number;
   readonly type?: string;
   readonly name?: string;
   readonly content?: { readonly probe?: string; readonly at?: string };
+}
+
+interface Explained {
+  readonly event: { readonly name: string };
+  readonly inputs: readonly {
+    readonly offset: number;
+    readonly content: { readonly probe: string; readonly at: string };
+  }[];
+  readonly apart_ns: number;
+  readonly taken_out: { readonly ns: number };
+  readonly duration_ns: number;
 }
 
 async function recorded(t: Test, ...options: string[]) {
@@ -49,16 +58,27 @@ t.test('dump: each record stands before the event that came of it', async (t) =>
 
   const ends = events.filter(({ type }) => type === 'call-end');
   const replayed = await rsptrace('replay', trace, '--json').ended;
-  const spans = jsonLines(replayed.stdout);
+  const spans = jsonLines(replayed.stdout) as readonly (Line & { duration_ns?: number })[];
   const durations = spans.flatMap((span) => (span.type === 'call' ? [[span.name, span.duration_ns]] : []));
-  const { name, duration_ns: duration = 0, from } = ends.at(-1) as (typeof ends)[number];
+  const last = ends.at(-1);
+  const explained = await rsptrace('dump', trace, '--json', '--explain', `${last?.number}`).ended;
+  const {
+    event,
+    inputs,
+    apart_ns: apart,
+    duration_ns: duration,
+    taken_out: out,
+  } = JSON.parse(explained.stdout) as Explained;
+  t.same(
+    inputs.map(({ content }) => content.at),
+    ['entry', 'return'],
+  );
   t.ok(
-    durations.some(([each, ns]) => each === name && ns === duration),
+    durations.some(([name, ns]) => name === event.name && ns === duration),
     'the duration of the trace',
   );
-  const began = events.findLast((event) => event.type === 'call-begin' && event.name === name);
-  const apart = (from?.nanos ?? 0) - (began?.from?.nanos ?? 0);
   t.ok(apart >= duration, `${apart} ns apart, of which ${duration} are the function's`);
+  t.same(out, { ns: apart - duration });
 });
 
 t.test('dump: a recording with stops has its stops', async (t) => {
@@ -76,4 +96,6 @@ t.test('dump: without records it says how to keep them', async (t) => {
   const none = await rsptrace('dump', `${trace}.records.records`).ended;
   t.equal(none.status, 1);
   t.match(none.stderr, /RECORDS_MISSING/);
+  const far = await rsptrace('dump', trace, '--explain', '999999').ended;
+  t.match(far.stderr, /TRACE_NO_MATCH/);
 });

@@ -219,6 +219,10 @@ export const dump = declared({
   positionals: { trace: required('The trace, or its .records') },
   options: {
     plugin,
+    explain: parsed(
+      'Only this event, by its number: its records, their clock, and how its duration follows from them',
+      count('--explain'),
+    ),
     json: flag('JSON lines on stdout'),
     ...logOptions,
   },
