@@ -93,17 +93,8 @@ export function endOutputLine(): void {
   inLine = undefined;
 }
 
-let isPassing = false;
-
-/** A line of a terminal that the next message, or the next such line, takes away; '' does nothing else. */
-export function passingLine(text: string): void {
-  process.stderr.write(`${isPassing ? '\r\x1b[K' : ''}${text}`);
-  isPassing = text !== '';
-}
-
 /** A message begins a line of its own, also where the target's output goes to the same terminal or file. */
 export function writeMessage(text: string): void {
-  if (isPassing) passingLine('');
   if (inLine === process.stderr || (inLine && isOneFile())) endOutputLine();
   process.stderr.write(text);
 }

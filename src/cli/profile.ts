@@ -4,7 +4,7 @@ import { RsptraceError } from '../base/errors.js';
 import { jsonFacts } from '../base/json-facts.js';
 import type { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
-import { type ProfileFacts, type ProfileOptions, profile, profileByPerf } from '../profile/index.js';
+import { type ProfileFacts, type ProfileOptions, profile, profileByPerf, whyNoPerf } from '../profile/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import { isLinuxProgram } from '../target/index.js';
 import type { OtherProgram } from '../target/stacks/index.js';
@@ -39,6 +39,8 @@ interface Prepared extends ReadProgram<Chosen> {
   readonly programs: readonly OtherProgram[];
   readonly tree: CallTree;
   readonly sink: TraceSink;
+  /** Why perf does not take the samples, where it would have. */
+  readonly noPerf?: string;
 }
 
 interface Sampled {
@@ -82,7 +84,10 @@ function targetOf(args: Chosen, linked: ElfFile): (prepared: Prepared) => Promis
   if (args.remote !== undefined) return ofStub;
   if (pid !== undefined) {
     const subject = { pid: processNamed(pid) };
-    return (prepared) => (args.sampler === 'perf' ? ofRunning(prepared, subject.pid) : ofProcess(prepared, subject));
+    return async (prepared) => {
+      const chosen = await withSampler(prepared, subject.pid);
+      return chosen.args.sampler === 'perf' ? ofRunning(chosen, subject.pid) : ofProcess(chosen, subject);
+    };
   }
   const isMachine = /^qemu-system-/.test(basename(command[0] ?? ''));
   if (!isMachine && isLinuxProgram(linked))
@@ -91,6 +96,16 @@ function targetOf(args: Chosen, linked: ElfFile): (prepared: Prepared) => Promis
   throw new RsptraceError('USAGE', `nothing says where ${args.elf} runs, and it is no program of Linux`, {
     hint: 'give --remote ADDR, or a QEMU to start behind --',
   });
+}
+
+/** perf stops nothing: it takes the samples that it can take, unless the command line says what does. */
+async function withSampler(prepared: Prepared, pid: number): Promise<Prepared> {
+  const { args, arch } = prepared;
+  if (args.sampler !== undefined || args.idle) return prepared;
+  const refused = await whyNoPerf(pid, arch);
+  if (refused === undefined) return { ...prepared, args: { ...args, sampler: 'perf' } };
+  if (!args.json) note(`the process is stopped for each sample, because ${refused.message}`, refused.hint);
+  return { ...prepared, noPerf: refused.message };
 }
 
 async function ofStub(prepared: Prepared): Promise<number> {
@@ -170,27 +185,25 @@ async function sampledBy<From>(
   });
 }
 
-function finish({ args, sink, tree }: Prepared, facts: ProfileFacts, stub: string): void {
+function finish(prepared: Prepared, facts: ProfileFacts, stub: string): void {
+  const { args, sink, tree } = prepared;
   sink.end(traceFacts(facts, stub));
-  report(args, facts, tree);
-}
-
-function report(args: Chosen, facts: ProfileFacts, tree: CallTree): void {
   const rows = sampleRows(tree, args.sort);
-  printed(args, asJson(args, facts, rows), () =>
+  printed(args, asJson(prepared, facts, rows), () =>
     rows.length === 0
       ? `nothing was sampled${args.sampler === 'perf' ? ': no thread ran. rsptrace tasks --pid PID says what they wait for' : ''}\n`
       : sampleTable(rows.slice(0, args.top), facts.samples, tableOptions(args.full)),
   );
-  if (!args.json) note(...notesOn(args, facts, rows.length));
+  if (!args.json) note(...notesOn(prepared, facts, rows.length));
 }
 
-function asJson(args: Chosen, facts: ProfileFacts, rows: ReturnType<typeof sampleRows>): object {
+function asJson({ args, noPerf }: Prepared, facts: ProfileFacts, rows: ReturnType<typeof sampleRows>): object {
   return {
     version: 1,
     program: args.elf,
     ...jsonFacts(facts, ['end', 'samples', 'looks', 'idle', 'otherMode', 'incomplete', 'lost', 'kernelLeftOut']),
     sampler: args.sampler ?? 'stops',
+    no_perf: noPerf ?? null,
     period_ms: periodOf(args),
     mean_period_ms: facts.hadHz === undefined ? null : 1000 / facts.hadHz,
     asked_hz: 1000 / periodOf(args),
@@ -205,14 +218,15 @@ function asJson(args: Chosen, facts: ProfileFacts, rows: ReturnType<typeof sampl
   };
 }
 
-function notesOn(args: ProfileArguments, facts: ProfileFacts, rows: number): string[] {
+function notesOn(prepared: Prepared, facts: ProfileFacts, rows: number): string[] {
+  const { args } = prepared;
   const { top, output, idle, kernel } = args;
   const wanted = periodOf(args);
   const { samples, incomplete, missingLibraries } = facts;
   const [what, way] = kernel ? ['in programs', '-K'] : ['in the kernel or firmware', '-U'];
   const share = ((100 * incomplete) / Math.max(1, samples)).toFixed(0);
   return thoseOf([
-    ...(args.sampler === 'perf' ? notesOnPerf(facts, wanted) : notesOnStops(facts, wanted, args)),
+    ...(args.sampler === 'perf' ? notesOnPerf(facts, wanted) : notesOnStops(facts, wanted, prepared)),
     facts.end === 'target-ended' && 'the target has ended',
     facts.end === 'exec' && 'the process has begun a program anew (exec), which was not sampled',
     rows > top && `${rows - top} more functions: --top ${rows} shows them`,
@@ -229,7 +243,7 @@ function notesOn(args: ProfileArguments, facts: ProfileFacts, rows: number): str
 function notesOnStops(
   { samples, looks, ranMs, stoodMs, hadHz }: ProfileFacts,
   wanted: number,
-  { pid }: ProfileArguments,
+  { args: { pid }, noPerf }: Prepared,
 ): string[] {
   const share = (100 * stoodMs) / Math.max(1, ranMs + stoodMs);
   const stood = share.toFixed(0);
@@ -239,7 +253,7 @@ function notesOnStops(
     `${plural(samples, 'sample')} in ${plural(looks, 'stop')}; the target ran ${(ranMs / 1000).toFixed(1)} s and stood ${(stoodMs / 1000).toFixed(1)} s (${stood} %)`,
     pid !== undefined &&
       share > mostStood &&
-      'stops of that share change what runs, so that the shares are not those of the process alone: --sampler perf stops nothing',
+      `stops of that share change what runs, so that the shares are not those of the process alone${noPerf === undefined ? ': --sampler perf stops nothing' : ''}`,
     between > LATE * wanted &&
       `the target ran ${ran} between samples, not ${asked}, because interrupts reach it so late: shares hold, but files count ${asked} a sample`,
   ]);

@@ -29,7 +29,7 @@ import { planWishes, refusedScratch } from './recording/asked.js';
 import { report } from './recording/outcome.js';
 import { type Prepared, withRecording } from './recording/prepare.js';
 import { type Recorded, recordSession } from './recording/session.js';
-import { orUntraced, runTarget, verifyLoadable } from './runner.js';
+import { nothingToBoot, orUntraced, runTarget, verifyLoadable } from './runner.js';
 
 /**
  * What QEMU ends with where success is written to isa-debug-exit: `value << 1 | 1`. 0, and the 0x10 of kernels that
@@ -121,6 +121,7 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
       cleanUp: args['keep-running'] ? leavesStub('machine', args.elf) : undefined,
     },
   });
+  note(...nothingToBoot(args.elf, args.command));
   let signalled: NodeJS.Signals | undefined;
   // After a SIGTERM or SIGHUP no user is there who could end it by a second one.
   const mayRunOn = (end: Recorded['end']): boolean =>

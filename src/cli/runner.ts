@@ -98,6 +98,10 @@ function startOf(path: string): Buffer | undefined {
   }
 }
 
+export function isElf(path: string): boolean {
+  return startOf(path)?.readUInt32BE(0) === elfMagic;
+}
+
 /** A flat binary, or a compressed kernel. */
 function isOtherThanElf(path: string): boolean {
   const head = startOf(path);
@@ -137,6 +141,21 @@ export function verifyLoadable({ path, segments, machine }: ElfFile, command: re
       hint: `the kernel's build makes a flat binary of it: rust-objcopy -O binary ${basename(path)} kernel.bin, then rsptrace run ${basename(path)} -- ${basename(qemu)} ... -kernel kernel.bin. Or give its linker script load addresses: AT(...)`,
     },
   );
+}
+
+/** QEMU's options that name what it boots, or the state that it goes on from. */
+const boots =
+  /^(kernel|bios|drive|hd[a-d]|cdrom|fd[ab]|sd|mtdblock|pflash|blockdev|device|nic|netdev|incoming|loadvm|machine|M)$/;
+
+/** A sentence if nothing in QEMU's command leads to the program: the machine would stand idle for ever. */
+export function nothingToBoot(path: string, command: readonly string[]): readonly string[] {
+  const [qemu = '', ...args] = command;
+  if (!/^qemu-system-/.test(basename(qemu))) return [];
+  const found = qemuOptions(args).some(({ name, value }) => {
+    if (name === 'M' || name === 'machine') return /pflash|firmware|kernel/.test(value);
+    return boots.test(name) && value !== 'none';
+  });
+  return found ? [] : [`QEMU is given nothing to boot: -kernel ${basename(path)} is missing among its arguments`];
 }
 
 const PT_LOAD = 1;

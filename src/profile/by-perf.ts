@@ -17,6 +17,8 @@ import type { Sampled } from './sampling.js';
 const clock: ClockInfo = { name: 'perf', resolutionNs: 1, guest: false };
 /** So many samples wait for names, because finding new ones may take longer than perf can wait. */
 const mostUnnamed = 20_000;
+/** A period in which nothing is sampled, in milliseconds. */
+const triedMs = 1000;
 /** USER_HZ: of the times in /proc/PID/stat. */
 const ticks = 100;
 /** In less time of processors, in seconds, there are too few ticks to tell the rate. */
@@ -29,8 +31,7 @@ const leastSeconds = 0.2;
 export async function profileByPerf(options: ProfileOptions<number>): Promise<ProfileFacts> {
   const { session: pid, arch, want, mostSamples } = options;
   const registers = arch.linux?.perfRegisters;
-  if (registers === undefined)
-    throw new RsptraceError('ARCH_UNSUPPORTED', `perf's registers on ${arch.name} are not known`);
+  if (registers === undefined) throw unknownRegisters(arch);
   const code = await LoadedCode.find(options);
   const threads = entriesOf(`/proc/${pid}/task`).map((tid) => threadOf(pid, Number(tid)));
   const { numbers, samples, facts } = begun(options, threads, clock, true);
@@ -58,6 +59,28 @@ export async function profileByPerf(options: ProfileOptions<number>): Promise<Pr
     ...{ end: ran.end, ranMs: ran.ms, stoodMs: 0, ...facts(), looks, hadHz },
     ...{ lost, kernelLeftOut, missingLibraries: code.missing },
   };
+}
+
+/**
+ * Why perf would sample nothing of a process; undefined where it would. It is tried, because settings of the kernel, of
+ * containers and of security modules decide it together.
+ */
+export async function whyNoPerf(pid: number, arch: Architecture): Promise<RsptraceError | undefined> {
+  if (arch.linux?.perfRegisters === undefined) return unknownRegisters(arch);
+  try {
+    const perf = await startPerf(pid, triedMs);
+    const stream = new PerfStream();
+    perf.end();
+    for await (const bytes of perf.output) for (const _ of stream.push(bytes));
+    return stream.isSampling ? undefined : perf.refused();
+  } catch (thrown) {
+    if (thrown instanceof RsptraceError) return thrown;
+    throw thrown;
+  }
+}
+
+function unknownRegisters(arch: Architecture): RsptraceError {
+  return new RsptraceError('ARCH_UNSUPPORTED', `perf's registers on ${arch.name} are not known`);
 }
 
 /** Takes samples as they come, until `take` says that it was enough; with the processors' time that they are of. */

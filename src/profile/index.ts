@@ -1,5 +1,5 @@
 // A sampling profile: what every hart runs, looked at again and again.
 
-export { profileByPerf } from './by-perf.js';
+export { profileByPerf, whyNoPerf } from './by-perf.js';
 export { type ProfileFacts, type ProfileOptions, profile } from './profile.js';
 export { sampling } from './sampling.js';

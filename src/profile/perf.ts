@@ -16,6 +16,8 @@ const pieceBytes = 2 ** 20;
 const waitMs = 50;
 /** So much of what it says is kept. */
 const mostSaid = 4000;
+/** The disk gets back what was read, whenever it is so much. */
+const keptBytes = 2 ** 26;
 
 export interface Perf {
   /** {@link PerfStream} reads it. */
@@ -53,7 +55,7 @@ export async function startPerf(pid: number, periodMs: number): Promise<Perf> {
   await once(child, 'spawn').catch((thrown: NodeJS.ErrnoException) => {
     closeSync(file);
     throw new RsptraceError('RUN_NOT_FOUND', `perf cannot be started: ${thrown.code}`, {
-      hint: 'install it (Debian: linux-perf). Without --sampler the process is stopped instead, by gdbserver',
+      hint: 'install it (Debian: linux-perf)',
     });
   });
   return {
@@ -73,7 +75,11 @@ function unnamedFile(): number {
 /** What is written into a file, until nothing is any more; it is closed then. */
 async function* growing(file: number, isOver: () => boolean): AsyncGenerator<Uint8Array> {
   try {
-    for (let at = 0; ; ) {
+    for (let [at, freed] = [0, 0]; ; ) {
+      if (at - freed >= keptBytes) {
+        freeUntil(file, at);
+        freed = at;
+      }
       const wasOver = isOver();
       const piece = Buffer.allocUnsafeSlow(pieceBytes);
       const length = readSync(file, piece, 0, pieceBytes, at);
@@ -87,11 +93,17 @@ async function* growing(file: number, isOver: () => boolean): AsyncGenerator<Uin
   }
 }
 
+/** What lies before `end` has been read: a hole takes no room on the disk. Where there can be none, the file grows. */
+function freeUntil(file: number, end: number): void {
+  const words = ['--punch-hole', '--offset', '0', '--length', `${end}`, '/proc/self/fd/3'];
+  spawn('fallocate', words, { stdio: ['ignore', 'ignore', 'ignore', file] }).once('error', () => {});
+}
+
 function refused(pid: number, said: string): RsptraceError {
   const lines = said.split('\n').map((line) => line.trim());
   const why = lines.find((line) => line !== '' && !/^(Error|WARNING):?$/.test(line)) ?? 'it does not say why';
   const paranoid = textOf('/proc/sys/kernel/perf_event_paranoid').trim();
   return new RsptraceError('SAMPLES_UNAVAILABLE', `perf does not sample process ${pid}: ${why}`, {
-    hint: `it needs root, or the same user and at most 2 in kernel.perf_event_paranoid (here ${paranoid || 'none'}); a container needs --cap-add PERFMON. Without --sampler the process is stopped instead`,
+    hint: `it needs root, or the same user and at most 2 in kernel.perf_event_paranoid (here ${paranoid || 'none'}); a container needs --cap-add PERFMON`,
   });
 }

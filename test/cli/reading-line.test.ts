@@ -1,27 +1,33 @@
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import t from 'tap';
-import { note } from '../../src/cli/failure.js';
-import { ReadingLine } from '../../src/cli/reading-line.js';
+import { start } from '../support/command.js';
 
-t.test('what takes long is a line, and it is gone before anything else is said', (t) => {
-  const { isTTY, write } = process.stderr;
-  let said = '';
-  t.teardown(() => Object.assign(process.stderr, { isTTY, write }));
-  process.stderr.write = (text: string | Uint8Array): boolean => {
-    said += text;
-    return true;
-  };
-  const saidBy = (isTerminal: boolean, wanted: boolean): string => {
-    process.stderr.isTTY = isTerminal;
-    said = '';
-    const line = new ReadingLine('k.elf', wanted);
+/** A program that is busy for so long while it says that it reads, and what it has written to stderr then. */
+async function said(busyMs: number, wanted: boolean): Promise<string> {
+  const module = pathToFileURL(join(resolve(import.meta.dirname, '../../dist/cli'), 'reading-line.js'));
+  const script = `
+    const { ReadingLine } = await import('${module}');
+    const line = new ReadingLine('kernel.elf', ${wanted});
+    const busy = (ms) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+    busy(${busyMs});
     line.phase('choosing engines for');
-    note(isTerminal && 'a message');
+    busy(${busyMs});
     line[Symbol.dispose]();
-    line[Symbol.dispose]();
-    return said.replaceAll('\r\x1b[K', '|');
-  };
-  t.equal(saidBy(true, false), 'rsptrace: reading k.elf|rsptrace: choosing engines for k.elf|rsptrace: a message\n');
-  t.equal(saidBy(false, true), 'rsptrace: reading k.elf\nrsptrace: choosing engines for k.elf\n');
-  t.equal(saidBy(false, false), '');
-  t.end();
+    process.stderr.write('after');`;
+  return (await start(process.execPath, ['--input-type=module', '-e', script]).ended).stderr;
+}
+
+t.test('what takes long is one line, and it is gone before anything else is said', async (t) => {
+  const text = await said(4000, true);
+  t.match(
+    text.replaceAll('\r\x1b[K', '|'),
+    /^(?:\|rsptrace: (?:reading|choosing engines for) kernel\.elf, \d+\.\d s)+\|after$/,
+  );
+  t.match(text, /reading kernel\.elf.*choosing engines for kernel\.elf/s);
+});
+
+t.test('nothing is said of what is short, nor where it is neither wanted nor a terminal', async (t) => {
+  t.equal(await said(1, true), 'after');
+  t.equal(await said(1500, false), 'after');
 });

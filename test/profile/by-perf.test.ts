@@ -47,7 +47,7 @@ function fake(t: Test, script: string | undefined): Fake {
         `PATH=${path}`,
         process.execPath,
         main,
-        ...['profile', '--pid', `${child.pid}`, '--sampler', 'perf', ...words],
+        ...['profile', '--pid', `${child.pid}`, ...words],
       ]),
   };
 }
@@ -99,17 +99,32 @@ t.test('only the kernel, which may not be sampled; perf is ended from outside', 
 });
 
 t.test('no perf, and one that is refused', async (t) => {
-  const missing = await fake(t, undefined).run('--json').ended;
+  const missing = await fake(t, undefined).run('--sampler', 'perf', '--json').ended;
   t.equal(missing.status, 1);
   t.match(JSON.parse(missing.stdout), { error: { code: 'RUN_NOT_FOUND', hint: /Debian: linux-perf/ } });
   const said = 'Error:\nAccess to performance monitoring and observability operations is limited.\nConsider';
-  const refused = await fake(t, `printf '%s\\n' '${said}' >&2; exit 255`).run().ended;
+  const refused = await fake(t, `printf '%s\\n' '${said}' >&2; exit 255`).run('--sampler', 'perf').ended;
   t.equal(refused.status, 1);
   t.match(
     refused.stderr,
     /perf does not sample process \d+: Access to performance .* is limited\. \[SAMPLES_UNAVAILABLE\]/,
   );
   t.match(refused.stderr, /kernel\.perf_event_paranoid \(here (-?\d+|none)\)/);
+});
+
+t.test('without --sampler: perf where it samples, and stops with the reason where it does not', async (t) => {
+  const taken = await fake(t, 'cat played; cat').run('-d', '100ms', '--json').json();
+  t.match(taken, { sampler: 'perf', samples: 11, no_perf: null });
+  const refusing = fake(t, 'echo "No permission to enable cpu-clock event." >&2; exit 255');
+  child.kill('SIGCONT');
+  const stopped = await refusing.run('-n', '1', '--idle', '--json').json();
+  t.match(stopped, { sampler: 'stops', no_perf: null }, 'perf is not asked where it cannot serve');
+  const found = await refusing.run('-d', '100ms', '--json').json();
+  t.match(found, { sampler: 'stops', no_perf: /perf does not sample process \d+: No permission to enable/ });
+  const { stderr } = await refusing.run('-d', '100ms').ended;
+  child.kill('SIGSTOP');
+  t.match(stderr, /the process is stopped for each sample, because perf does not sample process \d+: No permission/);
+  t.match(stderr, /perf_event_paranoid/);
 });
 
 t.test('perf ends with its rsptrace', async (t) => {

@@ -104,7 +104,7 @@ t.test('a program that is started for it, and one that runs', async (t) => {
   for (const isLeader of usually([true, false], (one) => !one)) {
     const child = spawn(program, { stdio: 'ignore', detached: isLeader });
     t.teardown(() => child.kill('SIGKILL'));
-    const found = await profile('-F', '250', '-n', '120', '--pid', String(child.pid));
+    const found = await profile('-F', '250', '-n', '120', '--sampler', 'stops', '--pid', String(child.pid));
     sharesAreRight(t, found, 'total');
     t.equal(running(), String(child.pid), 'what ran runs on');
     t.match(readFileSync(`/proc/${child.pid}/status`, 'latin1'), /^TracerPid:\t0$/m);
@@ -135,15 +135,17 @@ int main(void) {
   execFileSync('gcc', ['-O1', '-g', '-pthread', '-x', 'c', '-', '-o', program], { input: text });
   const child = spawn(program, { stdio: 'ignore' });
   t.teardown(() => child.kill('SIGKILL'));
-  const found = await profile('-n', '40', '--pid', String(child.pid));
+  const found = await profile('-n', '40', '--sampler', 'stops', '--pid', String(child.pid));
   const of = (name: string) => found.functions.find((each) => each.function === name);
   // Nearly all of its time, and of its system calls.
   t.ok((of('[kernel: read]')?.self ?? 0) >= 30, `${of('[kernel: read]')?.self} of ${found.samples}`);
   t.equal(of('reads')?.total, found.samples, 'below the function that calls');
   t.ok(found.idle >= found.looks, 'main waits');
-  const inKernel = await profile('-K', '-n', '10', '--pid', String(child.pid));
+  const inKernel = await profile('-K', '-n', '10', '--sampler', 'stops', '--pid', String(child.pid));
   t.ok(inKernel.functions.filter(({ self }) => self > 0).every((each) => each.function.startsWith('[kernel')));
-  t.match(await profile('-U', '-d', '300ms', '--pid', String(child.pid)), { other_mode: /^[1-9]/ });
+  t.match(await profile('-U', '-d', '300ms', '--sampler', 'stops', '--pid', String(child.pid)), {
+    other_mode: /^[1-9]/,
+  });
   child.kill('SIGKILL');
 });
 

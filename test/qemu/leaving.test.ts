@@ -330,3 +330,10 @@ t.test('rsptrace run: a signal before the recording leaves no frozen QEMU behind
   for (let tries = 0; runs() && tries < 100; tries++) await sleep(20);
   t.notOk(runs());
 });
+
+t.test('rsptrace run: QEMU without a kernel among its arguments is said to boot nothing', async (t) => {
+  const trace = join(scratchFolder(t), 'out.pftrace');
+  const bare = ['qemu-system-riscv64', '-M', 'virt', '-nographic'];
+  const ran = await rsptrace('run', '-d', '100ms', '-o', trace, elfPath('rv-o2'), '--', ...bare).ended;
+  t.match(ran.stderr, /QEMU is given nothing to boot: -kernel rv-o2\.elf is missing/);
+});

@@ -116,7 +116,7 @@ const engineOptions = under('How it is recorded:', {
     patience,
     { default: '5s' },
   ),
-  progress: flag('Say on stderr that a program is being read, also where it is no terminal'),
+  progress: flag('Say on stderr how long reading takes, if that is over a second, also where it is no terminal'),
   'keep-records': flag('Keep what the target wrote beside the trace, for rsptrace dump: OUTPUT.records'),
   'dry-run': flag('Only say which probes there are and which engine each would use, and why'),
   hw: flag('Hardware breakpoints (Z1) everywhere, not only in ROM and flash'),

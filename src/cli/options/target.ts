@@ -261,7 +261,7 @@ const sampling = {
   samples: parsed('End when there are so many', count('--samples'), { alias: 'n' }),
   sampler: choice(
     ['stops', 'perf'],
-    "What takes the samples of --pid: stops of the process (the default), or Linux's perf, which stops nothing",
+    "What takes the samples of --pid: Linux's perf, which stops nothing, or stops of the process. The default is perf where it may",
   ),
   kernel: flag('Only what runs in the kernel', { alias: 'K' }),
   user: flag('Only what runs in programs', { alias: 'U' }),
