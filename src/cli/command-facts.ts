@@ -1,4 +1,4 @@
-// What man pages and shells need to know of a command: all of it comes from the options' tables.
+// What man pages, shells and files of settings need to know of a command: all of it comes from the options' tables.
 import { filled } from './command.js';
 import { commandOf } from './command-line.js';
 import { listTexts } from './list-texts.js';

@@ -3,9 +3,15 @@ import { commandNames } from './command-line.js';
 import { ExitCode } from './failure.js';
 import type { CompletionArguments } from './options/own.js';
 
-/** `rsptrace completion SHELL`: its script, made of the options' table. Gives the exit status. */
-export async function printCompletion({ shell }: CompletionArguments): Promise<number> {
-  process.stdout.write(shell === 'fish' ? fish() : shell === 'zsh' ? zsh() : bash());
+/**
+ * `rsptrace completion SHELL`: its script, made of the options' table. Gives the exit status. `probes WORD -- LINE`:
+ * what the scripts ask for, a probe a line.
+ */
+export async function printCompletion({ shell, word, command: line }: CompletionArguments): Promise<number> {
+  if (shell === 'probes') {
+    const found = await (await import('./complete-probes.js')).completedProbes(word ?? '', line);
+    process.stdout.write(found.map((one) => `${one}\n`).join(''));
+  } else process.stdout.write(shell === 'fish' ? fish() : shell === 'zsh' ? zsh() : bash());
   return ExitCode.recorded;
 }
 
@@ -30,6 +36,9 @@ function firstOf(describe: string): string {
 const all = (): readonly (readonly [string, readonly Completed[]])[] =>
   ['', ...commandNames].map((name) => [name, factsOf(name === '' ? undefined : name).options.map(completedOf)]);
 
+/** Those of a command that take probes, as `-p`; elsewhere that letter is another option's. */
+const takesProbes = ({ name }: Completed): boolean => name === 'probe';
+
 const spelled = ({ name, letter }: Completed): string[] => [
   `--${name}`,
   ...(letter === undefined ? [] : [`-${letter}`]),
@@ -39,10 +48,11 @@ const spelled = ({ name, letter }: Completed): string[] => [
 function bash(): string {
   const values = all().flatMap(([command, options]) =>
     options
-      .filter(({ choices }) => choices.length > 0)
+      .filter((option) => option.choices.length > 0 || takesProbes(option))
       .map((option) => {
         const words = spelled(option).map((one) => `${command}:${one}`);
-        return `    ${words.join(' | ')}) values='${option.choices.join(' ')}' ;;`;
+        const fits = takesProbes(option) ? 'probes=yes' : `values='${option.choices.join(' ')}'`;
+        return `    ${words.join(' | ')}) ${fits} ;;`;
       }),
   );
   const options = all().map(
@@ -51,7 +61,8 @@ function bash(): string {
   );
   return `# Made by rsptrace completion bash: source <(rsptrace completion bash)
 _rsptrace() {
-  local line="\${COMP_LINE:0:COMP_POINT}" words cur prev name='' values='' options='' i
+  # Words end at spaces here; those of readline end at a colon too.
+  local line="\${COMP_LINE:0:COMP_POINT}" words cur prev name='' values='' probes='' options='' i
   read -ra words <<<"$line"
   if [ "\${line: -1}" = ' ' ]; then words+=(''); fi
   cur="\${words[-1]}" prev="\${words[-2]}"
@@ -69,10 +80,24 @@ ${values.join('\n')}
   case "$name" in
 ${options.join('\n')}
   esac
-  if [ -n "$values" ]; then COMPREPLY=($(compgen -W "$values" -- "$cur"))
+  if [ -n "$probes" ]; then _rsptrace_probes "$cur"
+  elif [ -n "$values" ]; then COMPREPLY=($(compgen -W "$values" -- "$cur"))
   elif [ "\${cur:0:1}" = - ]; then COMPREPLY=($(compgen -W "$options" -- "$cur"))
   elif [ \${#words[@]} = 2 ]; then COMPREPLY=($(compgen -W '${commandNames.join(' ')}' -- "$cur"))
   fi
+}
+_rsptrace_probes() {
+  local quote="\${1%%[!\\'\\"]*}" all i
+  local cur="\${1#"$quote"}"
+  cur="\${cur//\\\\/}"
+  read -ra all <<<"$COMP_LINE"
+  mapfile -t COMPREPLY < <(rsptrace completion probes "$cur" -- "\${all[@]}" 2>/dev/null)
+  if [[ "\${COMPREPLY[0]}" = *: ]]; then compopt -o nospace; fi
+  if [ -n "$quote" ]; then return; fi
+  # Of a word without quotes readline replaces what stands behind the last colon.
+  local before=''
+  if [[ $COMP_WORDBREAKS = *:* ]]; then before="\${cur%"\${cur##*:}"}"; fi
+  for i in "\${!COMPREPLY[@]}"; do printf -v 'COMPREPLY[i]' %q "\${COMPREPLY[i]#"$before"}"; done
 }
 complete -o default -o bashdefault -F _rsptrace rsptrace
 `;
@@ -82,7 +107,7 @@ function zsh(): string {
   const quoted = (text: string): string => text.replaceAll(/['[\]:\\]/g, '');
   const specs = (option: Completed): string => {
     const { name, takesValue, choices, about } = option;
-    const fits = choices.length > 0 ? `(${choices.join(' ')})` : '_files';
+    const fits = takesProbes(option) ? '_rsptrace_probes' : choices.length > 0 ? `(${choices.join(' ')})` : '_files';
     const words = spelled(option);
     const either = words.length > 1 ? `{${words.join(',')}}` : words[0];
     return `'*'${either}'[${quoted(about)}]${takesValue ? `:${name}:${fits}` : ''}'`;
@@ -93,6 +118,13 @@ function zsh(): string {
   });
   return `#compdef rsptrace
 # Made by rsptrace completion zsh: source <(rsptrace completion zsh)
+_rsptrace_probes() {
+  local -a found
+  found=("\${(@f)$(rsptrace completion probes "\${(Q)PREFIX}" -- "\${words[@]}" 2>/dev/null)}")
+  # Behind a colon a name goes on.
+  compadd -S '' -- \${(M)found:#*:}
+  compadd -- \${found:#(*:|)}
+}
 _rsptrace() {
   local name='' word
   for word in "\${words[@]:1:$((CURRENT - 2))}"; do
@@ -116,12 +148,16 @@ function fish(): string {
     const when = command === '' ? `not ${seen} ${commandNames.join(' ')}` : `${seen} ${command}`;
     return list.map((option) => {
       const { name, letter, takesValue, choices, about } = option;
-      const value = !takesValue ? '' : choices.length === 0 ? ' -r' : ` -x -a ${quoted(choices.join(' '))}`;
+      const fits = takesProbes(option) ? '(__rsptrace_probes)' : choices.join(' ');
+      const value = !takesValue ? '' : fits === '' ? ' -r' : ` -x -a ${quoted(fits)}`;
       const short = letter === undefined ? '' : ` -s ${letter}`;
       return `complete -c rsptrace -n ${quoted(when)}${short} -l ${name}${value} -d ${quoted(about)}`;
     });
   });
   return `# Made by rsptrace completion fish: rsptrace completion fish | source
+function __rsptrace_probes
+  rsptrace completion probes (string trim -l -c "'\\"" -- (commandline -ct)) -- (commandline -op) 2>/dev/null
+end
 complete -c rsptrace -n __fish_use_subcommand -a ${quoted(commandNames.join(' '))}
 ${lines.join('\n')}
 `;

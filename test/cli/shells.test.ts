@@ -51,10 +51,32 @@ for (const { words, source } of shells) {
       terminal.keys('C-u');
       await terminal.until((one) => !whole.test(one.trimEnd().split('\n').at(-1) ?? ''));
     };
+    await completed('rsptrace run kernel -p poll:leaf', /-p poll:leaf_io$/m);
+    await completed('rsptrace run kernel --probe poll:work::joi', /--probe poll:work::joiner/);
+    await completed('rsptrace kernel --probe fn:labkern::exec::poll_t', /fn:labkern::exec::poll_task$/m);
     await completed('rsptrace report --by late', /report --by latency$/m);
     await completed('rsptrace types ker', /types kernel$/m);
+    // There that letter is another option's.
+    await completed('rsptrace bt -p ker', /bt -p kernel$/m);
   });
 }
+
+t.test('probes of a command line', async (t) => {
+  const of = async (word: string, ...line: string[]): Promise<string[]> => {
+    const { stdout, status } = await rsptrace('completion', 'probes', word, '--', 'rsptrace', ...line).ended;
+    t.equal(status, 0);
+    return stdout.split('\n').slice(0, -1);
+  };
+  const elf = elfPath('rv-o2');
+  t.same(await of('poll:level', 'run', elf), ['poll:level1', 'poll:level2', 'poll:level3']);
+  t.same(await of('!poll:labkern::futs::Jo', 'run', '--', 'qemu-system-riscv64', '-kernel', elf), [
+    '!poll:labkern::futs::Join2',
+  ]);
+  t.same(await of('fn:labkern::exec::poll_t', elf), ['fn:labkern::exec::poll_task']);
+  t.same(await of('po', 'run', elf), ['poll:']);
+  t.same(await of('poll:le', 'run', '/nowhere'), [], 'no program');
+  t.same(await of('sample:', elf), [], 'no names');
+});
 
 t.test('man pages', async (t) => {
   const { man } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { readonly man: readonly string[] };

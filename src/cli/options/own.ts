@@ -1,18 +1,24 @@
 // What the commands take that are about rsptrace itself.
-import { type ArgumentsOf, declared, flag, optional, required, usage } from './option.js';
+import { type ArgumentsOf, type Behind, declared, flag, optional, required, usage } from './option.js';
 
 const shells = ['bash', 'zsh', 'fish'] as const;
 
 export const completion = declared({
-  about: 'a script with which a shell completes commands and options: source it where the shell starts',
-  positionals: { shell: required('bash, zsh or fish') },
+  about:
+    'a script with which a shell completes commands, options and the names in probes: source it where the shell starts',
+  usage: 'rsptrace completion bash|zsh|fish\n       rsptrace completion probes <word> -- <command line>',
+  positionals: {
+    shell: required('bash, zsh or fish; probes: what these scripts ask for, the probes that a word may become'),
+    word: optional('Of probes: the word'),
+  },
   options: {},
 });
-export type CompletionArguments = ArgumentsOf<typeof completion>;
+export type CompletionArguments = ArgumentsOf<typeof completion> & { readonly command: readonly string[] };
 
-export function checkCompletion({ shell }: CompletionArguments): void {
-  if (!shells.some((one) => one === shell))
-    throw usage(`there is no completion for ${shell}`, `for ${shells.join(', ')}`);
+export function checkCompletion({ shell, word, '--': line }: ArgumentsOf<typeof completion> & Behind): void {
+  const isAsked = shell === 'probes' && line !== undefined;
+  if (isAsked || (word === undefined && shells.some((one) => one === shell))) return;
+  throw usage(`there is no completion for ${word ?? shell}`, `for ${shells.join(', ')}`);
 }
 
 export const help = declared({

@@ -157,7 +157,7 @@ function inFolder(key: string, value: string, path: string): string {
 }
 
 /** A file of the settings' folder, as it is from here. */
-function placed(name: string, path: string): string {
+export function placed(name: string, path: string): string {
   if (name === '' || isAbsolute(name)) return name;
   return relative('', join(dirname(path), name)) || '.';
 }
