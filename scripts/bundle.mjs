@@ -5,6 +5,7 @@
 //   index.js, ROOM/index.js    the library's entries, which pass on what that script has; of .d.ts what they lead to
 //   cli/help/*.txt             the pages of --help: src/cli/help-pages.ts
 //   man/*.1                    man pages: scripts/man-pages.mjs
+//   settings.schema.json       of rsptrace.toml: src/cli/settings/schema.ts
 //   cli/LICENSES.txt           of the packages that are in the bundle
 // The other packages are installed by npm: those with WebAssembly, and what only few commands load.
 import { createHash } from 'node:crypto';
@@ -79,7 +80,16 @@ const pastIndexes = {
  * the files of other rooms.
  */
 const alone = [
-  ...['cli/start', 'cli/clean-up', 'cli/command-facts', 'cli/command-line', 'cli/failure', 'cli/help-pages'],
+  ...[
+    'cli/start',
+    'cli/clean-up',
+    'cli/command-facts',
+    'cli/command-line',
+    'cli/failure',
+    'cli/help-pages',
+    'cli/reading-line',
+    'cli/settings/schema',
+  ],
   ...['api/qemu', 'base/refusal', 'profile/sampling'],
 ];
 /** package.json exports some of them; benchmarks load others. */
@@ -160,6 +170,9 @@ for (const command of [undefined, ...commandNames])
 
 const { factsOf } = await import(join(out, 'command-facts.js'));
 writeManPages(join(root, 'dist/man'), { commandNames, factsOf, version, docs: join(root, 'docs') });
+
+const { settingsSchema } = await import(join(out, 'settings/schema.js'));
+writeFileSync(join(root, 'dist/settings.schema.json'), `${JSON.stringify(settingsSchema(), null, 1)}\n`);
 
 const packages = new Set();
 for (const input of Object.keys(metafile.inputs)) {

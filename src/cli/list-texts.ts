@@ -4,7 +4,7 @@ import { formats } from '../trace/index.js';
 
 /**
  * What help says of the lists that plug-ins can extend, in the place of `{probes}`, `{formats}` ... It takes half of the
- * program, so only what describes the options loads it: help, completion and `mcp`.
+ * program, so only what describes the options loads it: help, completion, `mcp` and the schema of settings.
  * `'poll:GLOB' traces these Futures, ...`; `.pftrace (Perfetto): timelines of harts, ...`; `tokio, embassy, ...`.
  */
 export const listTexts = {

@@ -2,8 +2,8 @@
 import { filled } from './command.js';
 import { commandOf } from './command-line.js';
 import { listTexts } from './list-texts.js';
-import type { Option } from './options/option.js';
-import { kindOf, whyNot } from './settings/check.js';
+import { whyNot } from './settings/check.js';
+import { type OptionSchema, valuesOf } from './settings/schema.js';
 
 /** A tool as the protocol lists it. */
 interface Tool {
@@ -60,7 +60,7 @@ interface Place {
 /** A command's arguments in their order, and its options. The argument `elf` is `program`, since `--elf` is another. */
 function argumentsOf(name: string): {
   readonly places: readonly Place[];
-  readonly options: Readonly<Record<string, object>>;
+  readonly options: Readonly<Record<string, OptionSchema>>;
 } {
   const { places, options } = commandOfTool(name);
   const hidden = looks.includes(name) ? left : always;
@@ -73,18 +73,9 @@ function argumentsOf(name: string): {
     options: Object.fromEntries(
       Object.entries(options)
         .filter(([option]) => !hidden.has(option))
-        .map(([option, one]) => [option, { ...schemaOf(one), description: filled(one.describe ?? '', listTexts) }]),
+        .map(([option, one]) => [option, { ...valuesOf(one), description: filled(one.describe ?? '', listTexts) }]),
     ),
   };
-}
-
-/** What an option can be. */
-function schemaOf(option: Option<unknown>): object {
-  const kind = kindOf(option);
-  if (kind === 'flag') return { type: 'boolean' };
-  if (kind === 'list') return { type: 'array', items: { type: 'string' } };
-  if (kind === 'choice') return { enum: option.choices };
-  return { type: kind === 'text' ? 'string' : ['string', 'number'] };
 }
 
 /** The command line of a call. Throws where its arguments are none of the tool's, or would start a program. */

@@ -1,15 +1,21 @@
 // Files of settings: which one counts, what of it a command line takes, and each mistake by its file and line.
 import { execFile } from 'node:child_process';
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import Ajv2020 from 'ajv/dist/2020.js';
+import { parse } from 'smol-toml';
 import t from 'tap';
 import { RsptraceError } from '../../src/base/errors.js';
-import { commandOf, settingsTables } from '../../src/cli/command-line.js';
+import { commandNames, commandOf, settingsTables } from '../../src/cli/command-line.js';
+import { checkSettings, type TomlTable } from '../../src/cli/settings/check.js';
 import { settingsFiles } from '../../src/cli/settings/find.js';
 import { loadSettings } from '../../src/cli/settings/load.js';
+import { settingsSchema } from '../../src/cli/settings/schema.js';
 import { filledBy } from '../../src/cli/settings/words.js';
 import { elfPath } from '../qemu/guests/guests.js';
 import { main, type Ran, scratchFolder } from '../support/command.js';
+
+const root = resolve(import.meta.dirname, '../..');
 
 function within(cwd: string, words: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Omit<Ran, 'signal'>> {
   return new Promise((done) => {
@@ -186,6 +192,8 @@ t.test('as a user runs it', async (t) => {
   const without = await within(sub, ['futures', '--no-config', 'level3']);
   t.match(without, { status: 1, stderr: /level3/ });
   t.match(await within(sub, ['bt']), { status: 1, stderr: /: log, remote, program\n.*\.\.\/nobody/ });
+  const completed = await within(sub, ['completion', 'probes', 'poll:lev', '--', 'rsptrace', 'run']);
+  t.equal(completed.stdout, 'poll:level1\npoll:level2\npoll:level3\n');
   const logged = await within(sub, ['bt'], { RSPTRACE_LOG: 'error' });
   t.match(logged.stderr, /: remote, program\n/, 'the environment has it');
   t.match(await within(sub, ['run', '--dry-run']), { status: 1, stderr: /no Future matches 'poll:nowhere::\*\*'/ });
@@ -193,4 +201,34 @@ t.test('as a user runs it', async (t) => {
   const wrong = await within(sub, ['tasks', '--json', '--pid', '1']);
   t.match(wrong, { status: 2, stderr: /^rsptrace: \.\.\/rsptrace\.toml:1: .*'programm' \[SETTINGS_INVALID\]/ });
   t.match(JSON.parse(wrong.stdout), { error: { code: 'SETTINGS_INVALID', hint: 'nearest: program' } });
+});
+
+t.test('the schema says what the command line says', (t) => {
+  const schema = JSON.parse(readFileSync(join(root, 'dist/settings.schema.json'), 'utf8')) as TomlTable;
+  t.same(schema, settingsSchema(), 'which the build has written');
+  const valid = new Ajv2020.default({ allowUnionTypes: true }).compile(schema);
+  const isRight = (table: TomlTable): boolean => {
+    try {
+      checkSettings(table, settingsTables(), (_, sentence) => new RsptraceError('SETTINGS_INVALID', sentence));
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  // What a text has to be like is not in the schema.
+  const tables = mistakes
+    .filter(([text]) => !/-1|last/.test(text))
+    .flatMap(([text]) => (text === 'a = ' ? [] : parse(text)));
+  for (const table of tables) t.equal(valid(table), false, JSON.stringify(table));
+  for (const name of ['record', ...commandNames]) {
+    const { options } = commandOf(name === 'record' ? undefined : name);
+    for (const [key, { type, array, choices }] of Object.entries(options)) {
+      const right = type === 'boolean' ? true : array ? [] : (choices?.[0] ?? undefined);
+      for (const value of [true, ['x'], 'y', {}, ...(right === undefined ? [] : [right])]) {
+        if (value === 'y' || (array && value !== right)) continue;
+        t.equal(valid({ [name]: { [key]: value } }), isRight({ [name]: { [key]: value } }), `${name} ${key} ${value}`);
+      }
+    }
+  }
+  t.end();
 });

@@ -12,14 +12,24 @@ export interface SettingsTables {
   readonly [command: string]: Table;
 }
 
-/** What else stands there than options: whether it is a text or a list of texts. */
-const ownKeys = { program: 'text', runner: 'list', crates: 'list' } as const;
+/** What else stands there than options: texts, or lists of them. */
+export const ownKeys = {
+  program: { isList: false, about: 'The ELF, or the program, that is looked at: where the command line names none' },
+  runner: {
+    isList: true,
+    about: "What `run` and `profile` start behind `--`: QEMU's words, of which '{program}' is the ELF",
+  },
+  crates: {
+    isList: true,
+    about: "The program's own crates: recordings without a probe record the Futures of these, poll:CRATE::** each",
+  },
+} as const;
 
 /** Says where in the file something wrong is. */
 export type At = (keys: readonly string[], sentence: string, hint?: string) => RsptraceError;
 
 /** Options that a file cannot have. */
-const never: ReadonlySet<string> = new Set(['config']);
+export const never: ReadonlySet<string> = new Set(['config']);
 
 /** @throws RsptraceError `SETTINGS_INVALID`, for the first thing that is wrong */
 export function checkSettings(table: TomlTable, tables: SettingsTables, at: At): void {
@@ -38,9 +48,8 @@ export function isTable(value: unknown): value is TomlTable {
 function checkKey(keys: readonly string[], value: unknown, tables: SettingsTables, at: At): void {
   const key = keys.at(-1) as string;
   if (isOwn(key)) {
-    const isList = ownKeys[key] === 'list';
-    const isRight = isList ? isListOfTexts(value) : typeof value === 'string';
-    if (!isRight) throw at(keys, `${key} is ${isList ? listText(value) : 'a text'}`);
+    const isRight = ownKeys[key].isList ? isListOfTexts(value) : typeof value === 'string';
+    if (!isRight) throw at(keys, `${key} is ${ownKeys[key].isList ? listText(value) : 'a text'}`);
     return;
   }
   const having = Object.entries(tables).flatMap(([command, table]) => {
