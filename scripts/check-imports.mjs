@@ -44,6 +44,7 @@ const rooms = {
 };
 const externals = {
   // Only these folders may use these packages: the CLI's are kept out of the library.
+  pino: ['cli'],
   yargs: ['cli'],
   'capstone-wasm': ['arch'],
   'gecko-profiler-demangle': ['dwarf'],

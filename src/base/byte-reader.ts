@@ -1,4 +1,4 @@
-import { fromHalves } from './addr.js';
+import Long from 'long';
 import { RsptraceError } from './errors.js';
 
 /**
@@ -123,12 +123,12 @@ export class ByteReader {
 
   /** Unsigned LEB128, wrapped to 64 bits. */
   uleb64(): bigint {
-    return this.#leb(false);
+    return BigInt.asUintN(64, this.#leb(false).toBigInt());
   }
 
   /** Signed LEB128, wrapped to 64 bits. */
   sleb64(): bigint {
-    return BigInt.asIntN(64, this.#leb(true));
+    return this.#leb(true).toBigInt();
   }
 
   /** Signed LEB128 as a number; beyond +-2^53 throws `INPUT_DAMAGED`. */
@@ -148,7 +148,7 @@ export class ByteReader {
     return Number(value);
   }
 
-  #leb(signed: boolean): bigint {
+  #leb(signed: boolean): Long {
     let low = 0;
     let high = 0;
     let shift = 0;
@@ -172,7 +172,7 @@ export class ByteReader {
         high |= -1 << (shift - 32);
       }
     }
-    return fromHalves(low, high);
+    return Long.fromBits(low, high, !signed);
   }
 
   /** A view (no copy) of the next `length` bytes. */

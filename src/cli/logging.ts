@@ -1,3 +1,4 @@
+import { createRequire } from 'node:module';
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import { visible, visibleJson } from '../text/index.js';
@@ -41,7 +42,7 @@ export function createLogger(words: string | undefined): Logger {
   if (words !== undefined) return loggerOf(wishOf(words));
   if (env) return loggerOf(wishOf(env, 'RSPTRACE_LOG'));
   return partLogger(undefined, { level: 'warn', parts: undefined }, (_level, _part, fields, message) =>
-    note(`${message}${fieldsText(fields, ' (', ')')}`),
+    note(`${message}${fieldsText(fields, ' (', '; ', ')')}`),
   );
 }
 
@@ -68,10 +69,10 @@ function partLogger(part: string | undefined, wish: LogWish, write: Write): Logg
 }
 
 /** `path: /tmp/x; probes: a, b`. */
-function fieldsText(fields: object, before: string, behind: string): string {
+function fieldsText(fields: object, before: string, between: string, behind: string): string {
   const known = Object.entries(fields).filter(([, value]) => value !== undefined);
   if (known.length === 0) return '';
-  return `${before}${known.map(([name, value]) => `${name}: ${valueText(value)}`).join('; ')}${behind}`;
+  return `${before}${known.map(([name, value]) => `${name}: ${valueText(value)}`).join(between)}${behind}`;
 }
 
 function valueText(value: unknown): string {
@@ -82,14 +83,18 @@ function valueText(value: unknown): string {
 /** `   1.234 debug inject  patches written  probes: 3`, with the seconds since rsptrace began. */
 const lineForPeople: Write = (level, part, fields, message) => {
   const head = `${(performance.now() / 1000).toFixed(3).padStart(8)} ${level.padEnd(5)} ${(part ?? '').padEnd(7)}`;
-  writeMessage(`${visible(`${head} ${message}${fieldsText(fields, '  ', '')}`)}\n`);
+  writeMessage(`${visible(`${head} ${message}${fieldsText(fields, '  ', '; ', '')}`)}\n`);
 };
 
-/** As bunyan and pino number them. */
-const numbers: Readonly<Record<Written, number>> = { trace: 10, debug: 20, info: 30, warn: 40 };
+let pinoLogger: Pick<Logger, Written> | undefined;
 
+/** pino is loaded with the first line that is written, because most commands write none. */
 const jsonLine: Write = (level, part, fields, message) => {
-  const entry = { level: numbers[level], time: Date.now(), part, ...fields, msg: message };
-  const text = JSON.stringify(entry, (_, value) => (typeof value === 'bigint' ? Number(value) : value));
-  writeMessage(`${visibleJson(text)}\n`);
+  pinoLogger ??= openPino();
+  pinoLogger[level](part === undefined ? fields : { part, ...fields }, message);
 };
+
+function openPino(): Pick<Logger, Written> {
+  const { pino } = createRequire(import.meta.url)('pino') as typeof import('pino');
+  return pino({ level: 'trace', base: null }, { write: (line) => writeMessage(visibleJson(line)) });
+}
