@@ -275,6 +275,26 @@ t.test('a gdbserver that is slow to start is waited for in silence', async (t) =
   t.notMatch(stderr, /Warning/);
 });
 
+t.test('a signal before the process is attached to leaves no empty trace', async (t) => {
+  const folder = scratchFolder(t);
+  const path = process.env.PATH;
+  t.teardown(() => {
+    process.env.PATH = path;
+  });
+  writeFileSync(join(folder, 'gdbserver'), '#!/bin/sh\nsleep 60\n', { mode: 0o755 });
+  process.env.PATH = `${folder}:${path}`;
+  const target = start(compileC(t, ticking), []);
+  t.teardown(() => void target.process.kill('SIGKILL'));
+  await target.shows('ticking');
+  const trace = join(folder, 'out.pftrace');
+  const tracer = rsptraceProcess('attach', String(target.process.pid), '-p', 'fn:tick', '-o', trace);
+  while (!existsSync(trace) && !tracer.over()) await sleep(5);
+  t.notOk(tracer.over());
+  tracer.process.kill('SIGINT');
+  await tracer.ended;
+  t.notOk(existsSync(trace));
+});
+
 t.test('a gdbserver that is killed while it attaches leaves no stopped process', async (t) => {
   const folder = scratchFolder(t);
   const killed = compileC(

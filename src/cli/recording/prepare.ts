@@ -1,3 +1,4 @@
+import { onSignals } from '../../api/index.js';
 import type { Addr } from '../../base/addr.js';
 import { type Logger, partOf } from '../../base/logger.js';
 import { addTo } from '../../base/made-once.js';
@@ -74,7 +75,8 @@ export interface Prepared {
 }
 
 /**
- * Prepares, then runs `body`. If that fails before anything is recorded, no empty trace file is left behind. `place`:
+ * Prepares, then runs `body`. If that fails, or a signal ends it, before anything is recorded, no empty trace
+ * file is left behind. `place`:
  * how far the target has moved the program, where that is known beforehand. `into`: takes the trace, instead of a file.
  */
 export async function withRecording(
@@ -85,6 +87,13 @@ export async function withRecording(
 ): Promise<number> {
   if (args['dry-run']) return dryRun(args);
   const prepared = await prepareRecording(args, place, into);
+  // Until whoever uses the target handles signals, too.
+  using handled = onSignals((signal) => {
+    if (process.listenerCount(signal) > 1) return;
+    handled[Symbol.dispose]();
+    prepared.sink.end(endMissing);
+    process.kill(process.pid, signal);
+  });
   try {
     return await body(prepared);
   } catch (error) {
