@@ -291,8 +291,8 @@ t.test('a signal before the process is attached to leaves no empty trace', async
   while (!existsSync(trace) && !tracer.over()) await sleep(5);
   t.notOk(tracer.over());
   tracer.process.kill('SIGINT');
-  await tracer.ended;
-  t.notOk(existsSync(trace));
+  const { stderr, status } = await tracer.ended;
+  t.notOk(existsSync(trace), `${status} ${stderr}`);
 });
 
 t.test('a gdbserver that is killed while it attaches leaves no stopped process', async (t) => {

@@ -72,6 +72,7 @@ export interface Prepared {
   readonly sink: TraceSink;
   /** Where the trace before this one is kept, once this one has begun. */
   readonly older: string | undefined;
+  readonly handled: Disposable;
 }
 
 /**
@@ -87,13 +88,7 @@ export async function withRecording(
 ): Promise<number> {
   if (args['dry-run']) return dryRun(args);
   const prepared = await prepareRecording(args, place, into);
-  // Until whoever uses the target handles signals, too.
-  using handled = onSignals((signal) => {
-    if (process.listenerCount(signal) > 1) return;
-    handled[Symbol.dispose]();
-    prepared.sink.end(endMissing);
-    process.kill(process.pid, signal);
-  });
+  using _handled = prepared.handled;
   try {
     return await body(prepared);
   } catch (error) {
@@ -139,7 +134,7 @@ async function prepareRecording(
   );
   if (!into && samplesOf(program)) refuseWithoutSamples(args.output, 'any');
   const older = into ? undefined : keptBefore(args);
-  const output = into?.(program) ?? openOutputTrace(args, plugins, logger);
+  const { output, handled } = opened(() => into?.(program) ?? openOutputTrace(args, plugins, logger));
   const newest = args.last && new NewestEvents(output, args.last);
   return {
     args,
@@ -155,8 +150,26 @@ async function prepareRecording(
     isShown: into !== undefined,
     newest,
     sink: tee([newest ?? output, ...(checker ? [checker] : []), ...tables]),
-    older,
+    ...{ older, handled },
   };
+}
+
+/** Until whoever uses the target handles signals, too, one leaves no empty file behind. */
+function opened(open: () => TraceSink): { readonly output: TraceSink; readonly handled: Disposable } {
+  let output: TraceSink | undefined;
+  const handled = onSignals((signal) => {
+    if (process.listenerCount(signal) > 1) return;
+    handled[Symbol.dispose]();
+    output?.end(endMissing);
+    process.kill(process.pid, signal);
+  });
+  try {
+    output = open();
+    return { output, handled };
+  } catch (error) {
+    handled[Symbol.dispose]();
+    throw error;
+  }
 }
 
 /** The file of -o. An older one of the default name is kept under another. */
