@@ -8,7 +8,7 @@ export { type PlainEnum, type PlainValue, plainValue, Unavailable } from './plai
 export { brief, formatValue, valueJson } from './print.js';
 export { type NamedDie, ProgramNames } from './program-names.js';
 export { Shapes } from './program-shapes.js';
-export { type AddressNames, type ReadOptions, readValue, valueOfBytes } from './reader.js';
+export { type ReadOptions, readValue, valueOfBytes } from './reader.js';
 export type {
   DynShape,
   EnumShape,

@@ -195,7 +195,7 @@ export function brief(value: Value): Value | undefined {
     }
     case 'struct': {
       const fields = value.fields.map((field) => {
-        const short = brief(field.value) ?? left(field.value);
+        const short = brief(field.value) ?? { kind: 'cut', type: field.value.type, reason: 'size' };
         return short === field.value ? field : { ...field, value: short };
       });
       return fields.every((field, i) => field === value.fields[i]) ? value : { ...value, fields };
@@ -205,8 +205,4 @@ export function brief(value: Value): Value | undefined {
     default:
       return value;
   }
-}
-
-function left({ type }: Value): Value {
-  return { kind: 'cut', type, reason: 'size' };
 }

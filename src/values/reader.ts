@@ -17,15 +17,11 @@ import {
   type ValueLimits,
 } from './value.js';
 
-/** What a reader may know about addresses. */
-export interface AddressNames {
+export interface ReadOptions {
   /** The name of a function, by its address. */
   symbol?(address: Addr): string | undefined;
   /** The concrete type that a vtable is for. */
   concrete?(vtable: Addr): Die | undefined;
-}
-
-export interface ReadOptions extends AddressNames {
   readonly limits?: Partial<ValueLimits>;
   /** Library types are shown as their fields; pointers are not followed, except for slices and strings. */
   readonly raw?: boolean;

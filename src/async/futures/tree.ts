@@ -49,13 +49,7 @@ export function futuresTree(graph: FutureGraph, names: FutureNames, width = Numb
   return textLines(lines);
 }
 
-interface EdgeText {
-  readonly before: string;
-  readonly name: string;
-  readonly after: string;
-}
-
-function edgeText(edge: Dependency, names: FutureNames): EdgeText {
+function edgeText(edge: Dependency, names: FutureNames) {
   const { target, kind, path, count, states } = edge;
   const what = typeof target === 'string' ? shortType(target) : names.of(target);
   const verb = { awaits: 'awaits ', holds: '', 'may-be': 'may be ' }[kind];

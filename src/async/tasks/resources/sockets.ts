@@ -82,8 +82,7 @@ const ready: Primitive = {
   ),
   async awaited(look, node) {
     const ready = look.within(look.self(node), 'Ready');
-    const dir = ready && (await look.number(ready, 'dir'));
-    return dir === undefined ? undefined : waitFor(dir === 0n, await socketOf(look, node));
+    return ready?.type && readyFor(look, ready.type, ready.address);
   },
 };
 

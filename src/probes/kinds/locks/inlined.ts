@@ -1,6 +1,6 @@
 import type { Architecture, FlowStep, MemoryOperand, MemoryPlace } from '../../../arch/index.js';
 import { type Addr, addr } from '../../../base/addr.js';
-import { addTo } from '../../../base/made-once.js';
+import { addTo, madeOnce } from '../../../base/made-once.js';
 import type { RegisterReader } from '../../../base/memory-reader.js';
 import {
   type DebugInfo,
@@ -269,20 +269,18 @@ function named({ name, host }: Copy): { readonly name: string; readonly into: st
 /** Copies with code. */
 function copiesIn(debug: DebugInfo, isTraced: (host: Die) => boolean): readonly Copy[] {
   const { at, origin: origins, into } = inlinedCopies(debug);
-  const roles = new Map<number, Pick<Copy, 'name' | 'role'> | undefined>();
-  const roleOf = (offset: number): Pick<Copy, 'name' | 'role'> | undefined => {
-    if (roles.has(offset)) return roles.get(offset);
+  const roles = new Map<number, Pick<Copy, 'name' | 'role'> | 'none'>();
+  const roleOf = (offset: number): Pick<Copy, 'name' | 'role'> | 'none' => {
     const die = debug.die(offset);
     const name = die && debug.attempt(die.unit, () => functionName(die));
     const role = name === undefined ? undefined : lockRole(name);
-    const found = name !== undefined && role ? { name, role } : undefined;
-    roles.set(offset, found);
-    return found;
+    return name !== undefined && role ? { name, role } : 'none';
   };
   const found: Copy[] = [];
   at.forEach((offset, i) => {
-    const known = roleOf(origins[i] as number);
-    if (!known) return;
+    const origin = origins[i] as number;
+    const known = madeOnce(roles, origin, () => roleOf(origin));
+    if (known === 'none') return;
     const [die, host] = [debug.die(offset), debug.die(into[i] as number)];
     if (!die || !host || isTraced(host)) return;
     const ranges = debug.attempt(die.unit, () => rangesOf(die)) ?? [];
@@ -304,11 +302,8 @@ function standsFor(one: Copy, other: Copy): boolean {
   return one.role.does === 'take' && other.role.does === 'try' && isAround(one, other);
 }
 
-function isAround(outer: Copy, inner: Copy): boolean {
-  return outer.die.offset < inner.die.offset && encloses(outer.die, inner.die);
-}
-
-function encloses(outer: Die, inner: Die): boolean {
+function isAround({ die: outer }: Copy, { die: inner }: Copy): boolean {
+  if (outer.offset >= inner.offset) return false;
   const around = rangesOf(outer);
   return rangesOf(inner).every(({ low, high }) => around.some((each) => each.low <= low && each.high >= high));
 }

@@ -34,16 +34,12 @@ export interface DropFunction {
   readonly ofTask: boolean;
 }
 
-/** The drops that leave no mark. */
-interface HiddenDrops {
+interface DropFunctions {
+  readonly functions: readonly DropFunction[];
   /** Futures of which some are dropped unseen: the function was inlined, or there is none. */
   readonly some: ReadonlySet<FutureType>;
   /** Those that may be a task, and be dropped unseen as one. */
   readonly tasks: ReadonlySet<FutureType>;
-}
-
-interface DropFunctions extends HiddenDrops {
-  readonly functions: readonly DropFunction[];
 }
 
 const glueNames = ['core::ptr::drop_in_place', 'core::ptr::drop_glue'];

@@ -23,7 +23,8 @@ import {
   tee,
 } from '../../../trace/index.js';
 import { loopsToStart } from '../../code-facts.js';
-import { type CatchProbe, catchProbes, planCatch } from '../../panic-places.js';
+import { catchPlans } from '../../panic-places.js';
+import type { ReadPlan } from '../../read-plan.js';
 import {
   type Found,
   type KindReport,
@@ -67,7 +68,7 @@ const rules: NameRules = { name: 'poll', everything: 'every poll' };
 export interface FoundPolls extends Found {
   readonly futures: FutureSet;
   readonly polls: PollProbes;
-  readonly panics: readonly CatchProbe[];
+  readonly panics: readonly ReadPlan[];
   readonly wakes: readonly WakeFunction[];
   /** Methods of `Waker` that call them. */
   readonly wakerMethods: ReturnType<typeof callersOfWakes>;
@@ -102,7 +103,7 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
       places,
     });
     const drops = functions.filter(({ targets }) => targets.some(({ future }) => polls.polled.has(future)));
-    const panics = catchProbes(program.elf);
+    const panics = catchPlans(program.elf);
     const catches = panics.map(({ address }) => address);
     const inside = polls.sites.flatMap(({ site }) => [...site.begins, ...site.ends]);
     const pollers = pollersApart(pollerProbes(debug, places), polls);
@@ -133,7 +134,7 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
     return [
       ...plans,
       ...planSites(polls.sites, { windows: polls.windows, stackDepth }),
-      ...panics.map(planCatch),
+      ...panics,
       ...wakePlans,
       ...wakerMethods.map(planWakerMethod),
       ...dropPlans,
@@ -195,7 +196,8 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
   };
   const rows = (outcome: Outcome): readonly SummaryRow[] => {
     const unseen = unseenDrops(found, outcome);
-    const all = summary.rows(outcome.stopError, namesBound(outcome.engines, outcome), isMixed(outcome));
+    const someStopped = (outcome.stopsBeside ?? 0) > 0;
+    const all = summary.rows(outcome.stopError, namesBound(outcome.engines, outcome), someStopped);
     const shared = unidentified(found.polls, all);
     return all.map((row) => ({
       ...row,
@@ -237,11 +239,6 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
     },
     findings: (outcome) => findings(outcome).length,
   };
-}
-
-/** Some probes have stopped the target, and others not. */
-function isMixed({ stopsBeside = 0 }: Outcome): boolean {
-  return stopsBeside > 0;
 }
 
 /** No probe has stopped the target: times are its own, but for what else tracing took. */

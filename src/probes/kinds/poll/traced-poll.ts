@@ -157,7 +157,7 @@ export function resultOf(
 ): PollResult {
   const { fn, tag, isNeverReady } = open.probe;
   if (isNeverReady) return look?.state?.name === 'Panicked' ? 'panicked' : 'pending';
-  if (open.guards.length > 0 && !areHeld(open, memory)) return 'ready';
+  if (open.guards.length > 0 && !open.guards.every((guard) => holds(guard, open.self, memory))) return 'ready';
   const state = look?.state;
   // The compiler does not store that it is Ready where nobody would read it.
   if (!fn && state && (state === open.before || !open.before)) {
@@ -218,14 +218,11 @@ export function probed(
   roots: AddressMap<RootRef>,
 ): Probed {
   const isNeverReady = future.output === NEVER;
-  const length = readLength(future);
+  // A Future without fields still has an address; reading a byte there is harmless and keeps replies in step.
+  const length = Math.min(Math.max(future.size, 1), mostFutureBytes);
   const held = handedOn(future);
   const unknown = { when: undefined, fn: undefined, copy: undefined, tag: undefined, inlines: undefined, among: [] };
   return { future, ref, isAround, futures, isNeverReady, length, roots, handedOn: held, wraps: undefined, ...unknown };
-}
-
-function areHeld({ guards, self }: TracedPoll, memory: HitMemory): boolean {
-  return guards.every((guard) => holds(guard, self, memory));
 }
 
 /** Whether an enum around a Future still has the variant that holds it; true if that was not read. */
@@ -243,11 +240,6 @@ export function lookAt({ future, length }: Probed, self: Addr, memory: HitMemory
 export function inlines(probe: Probed): boolean {
   probe.inlines ??= mayInline(probe.future);
   return probe.inlines;
-}
-
-function readLength(future: FutureType): number {
-  // A Future without fields still has an address; reading a byte there is harmless and keeps replies in step.
-  return Math.min(Math.max(future.size, 1), mostFutureBytes);
 }
 
 export const noLinks: readonly AwaitLink[] = [];

@@ -46,20 +46,20 @@ export interface TallyProbes extends Found {
  * @throws RsptraceError as {@link resolveFunctions}; `PROBE_CONDITION` where no function has the argument
  */
 export function resolveTallies(
-  program: ProbedProgram,
+  { elf, debug, arch }: ProbedProgram,
   specs: readonly ProbeSpec[],
   adds?: TallyProbe['adds'],
 ): TallyProbes {
   const probes: TallyProbe[] = [];
   const excluded: ExcludedFunction[] = [];
   const unmatched: string[] = [];
-  const expressions = program.debug && new ProgramExpressions(program.debug);
+  const expressions = debug && new ProgramExpressions(debug);
   const asked = new Map(specs.map(({ argument }) => [argument?.text, argument]));
   if (asked.size > 1) asked.delete(undefined);
   for (const [name, argument] of asked) {
     const named = specs.filter((spec) => spec.excludes || spec.argument?.text === name);
     for (const [groupedBy, group] of grouped(named)) {
-      const functions = countable(program, group);
+      const functions = withoutLoops(elf, arch, resolveFunctions(elf, debug, arch, group));
       const { found, refused } = byArgument(argument, functions.probes, expressions);
       if (found.length === 0) throw noArgument(name ?? '', refused);
       probes.push(...found.map((probe) => ({ ...probe, adds, groupedBy })));
@@ -68,7 +68,7 @@ export function resolveTallies(
     }
   }
   const copies = inlinedToo(
-    program.debug,
+    debug,
     probes.map((probe) => probe.function),
   );
   return { probes, excluded, inlinedToo: copies, unmatched, addresses: probes.map((probe) => probe.function.address) };
@@ -78,10 +78,6 @@ export function resolveTallies(
 function grouped(specs: readonly ProbeSpec[]): [Grouping | undefined, readonly ProbeSpec[]][] {
   const groupings = new Set(specs.filter(({ excludes }) => !excludes).map(({ groupedBy }) => groupedBy));
   return [...groupings].map((by) => [by, specs.filter((spec) => spec.excludes || spec.groupedBy === by)]);
-}
-
-function countable({ elf, debug, arch }: ProbedProgram, specs: readonly ProbeSpec[]): FunctionProbes {
-  return withoutLoops(elf, arch, resolveFunctions(elf, debug, arch, specs));
 }
 
 function byArgument(
