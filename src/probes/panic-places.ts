@@ -1,5 +1,6 @@
 import type { Architecture, FlowStep, FrameAt, FunctionFrames } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
+import { madeOnce } from '../base/made-once.js';
 import { type DebugInfo, demangle } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { CodeMap } from '../target/unwind/index.js';
@@ -80,13 +81,12 @@ class PanicWays {
 
   /** Whether every way through a function surely comes by another one that panics, with the caller known there. */
   leadOn(address: Addr): boolean {
-    const known = this.#known.get(address);
-    if (known !== undefined) return known;
-    this.#asked.push(address);
-    const leads = this.#asked.length <= deepest && this.#leads(address);
-    this.#asked.pop();
-    this.#known.set(address, leads);
-    return leads;
+    return madeOnce(this.#known, address, () => {
+      this.#asked.push(address);
+      const leads = this.#asked.length <= deepest && this.#leads(address);
+      this.#asked.pop();
+      return leads;
+    });
   }
 
   #leads(address: Addr): boolean {

@@ -1,4 +1,5 @@
 import type { Architecture } from '../arch/index.js';
+import { madeOnce } from '../base/made-once.js';
 import { CallFrames } from '../dwarf/index.js';
 import { type CodeAddress, type ElfFile, Kept, lastNotAbove } from '../elf/index.js';
 import { CodeMap } from '../target/unwind/index.js';
@@ -41,7 +42,7 @@ export class ShortBranches {
     let to = this.#to.get(at);
     if (to === undefined) {
       const host = this.hostAt(at);
-      to = host ? (this.#leadsOf(host).get(at) ?? NOWHERE) : UNKNOWN;
+      to = host ? (madeOnce(this.#decoded, host.low, () => this.#leadsOf(host)).get(at) ?? NOWHERE) : UNKNOWN;
       this.#to.set(at, to);
       this.#isNew = true;
     }
@@ -67,15 +68,12 @@ export class ShortBranches {
   }
 
   #leadsOf({ low, high }: Span): ReadonlyMap<CodeAddress, CodeAddress> {
-    const known = this.#decoded.get(low);
-    if (known) return known;
     const { codes } = this.#elf;
     const leads = new Map<CodeAddress, CodeAddress>();
     const start = codes.fromCode(low);
     const bytes = this.#elf.bytesAt(start, high - low) ?? new Uint8Array(0);
     for (const { address, target } of this.#arch.codeFlow?.steps(bytes, start) ?? [])
       if (target !== undefined) leads.set(codes.toCode(address), codes.toCode(target));
-    this.#decoded.set(low, leads);
     return leads;
   }
 }

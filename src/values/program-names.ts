@@ -1,4 +1,5 @@
 import type { Addr } from '../base/addr.js';
+import { madeOnce } from '../base/made-once.js';
 import { editDistance } from '../base/search.js';
 import { type DebugInfo, type Die, DW_AT, DW_TAG, qualifiedName, staticCode, stripGenerics } from '../dwarf/index.js';
 import type { CodeAddress } from '../elf/index.js';
@@ -35,18 +36,15 @@ export class ProgramNames {
 
   /** The same for statics, and C's globals; those that the linker discarded do not count. */
   statics(name: string): readonly NamedDie[] {
-    let found = this.#statics.get(name);
-    if (found === undefined) {
+    return madeOnce(this.#statics, name, () => {
       const byAddress = new Map<CodeAddress, NamedDie>();
       for (const die of this.#debug.variablesNamed(cleanName(name))) {
         const code = staticCode(die);
         if (!this.#debug.elf.isLoaded(code) || byAddress.has(code)) continue;
         byAddress.set(code, { name: qualifiedName(die), die });
       }
-      found = sorted(cleanName(name), [...byAddress.values()]);
-      this.#statics.set(name, found);
-    }
-    return found;
+      return sorted(cleanName(name), [...byAddress.values()]);
+    });
   }
 
   /** The paths of all statics, and C's globals, that lie in memory, each once. Walks all of the debug info. */

@@ -1,3 +1,4 @@
+import { madeOnce } from '../../base/made-once.js';
 import { type Die, layoutOf, type Member, selectVariant, sizeOf, typeName, variantName } from '../../dwarf/index.js';
 import type { HeldFutures } from './held-futures.js';
 import { atFirst, type Found, fieldName, named, shifted } from './held-place.js';
@@ -55,11 +56,10 @@ export function readStates(type: Die, lookup: FutureLookup): StateMachine {
 
 function contentsOf(type: Die | undefined, { futureOf, contents }: FutureLookup): Contents {
   if (type === undefined) return { awaitee: undefined, locals: [], members: [] };
-  let known = contents.get(type.offset);
-  if (known === undefined) {
+  return madeOnce(contents, type.offset, () => {
     const { members } = layoutOf(type);
     const awaitee = members.find((m) => m.name === AWAITEE);
-    known = {
+    return {
       awaitee: awaitee?.type && {
         offset: awaitee.offset,
         size: sizeOf(awaitee.type) ?? 0,
@@ -70,9 +70,7 @@ function contentsOf(type: Die | undefined, { futureOf, contents }: FutureLookup)
       locals: distinct(members.filter((m) => m !== awaitee)).map(localOf),
       members,
     };
-    contents.set(type.offset, known);
-  }
-  return known;
+  });
 }
 
 /** An argument that kept its place when it was moved to a variable of the same name is listed twice. */

@@ -8,6 +8,7 @@ import {
 } from '../../../async/futures/index.js';
 import type { Addr } from '../../../base/addr.js';
 import { RsptraceError } from '../../../base/errors.js';
+import { madeOnce } from '../../../base/made-once.js';
 import type { DebugInfo, Die } from '../../../dwarf/index.js';
 import type { FutureRef } from '../../../trace/index.js';
 import { Shapes } from '../../../values/index.js';
@@ -204,26 +205,19 @@ function futureRefs(coverage: Coverage, hidesDrops: (future: FutureType) => bool
     const name = (key: 'future' | 'instance'): string =>
       `one of ${[...new Set(among.map(({ ref }) => ref[key]))].join(', ')} (the compiler merged them)`;
     const instance = name('instance');
-    let known = merged.get(instance);
-    if (!known) {
+    return madeOnce(merged, instance, () => {
       const of = among.map(({ ref }) => ref);
       const about = { future: name('future'), instance, kind, size, file: undefined, line: undefined };
-      known = { key: refs.size + merged.size + 1, ...about, inlined: false, hidesDrops: true, oneOf: of };
-      merged.set(instance, known);
-    }
-    return known;
+      return { key: refs.size + merged.size + 1, ...about, inlined: false, hidesDrops: true, oneOf: of };
+    });
   };
-  const of = (future: FutureType): FutureRef => {
-    let known = refs.get(future);
-    if (!known) {
+  const of = (future: FutureType): FutureRef =>
+    madeOnce(refs, future, () => {
       const { future: name, instance, kind, file, line, size } = future;
-      const isInlined = coverage.isInlined(future);
+      const inlined = coverage.isInlined(future);
       const about = { future: name, instance, kind, file, line, size };
-      known = { key: refs.size + merged.size + 1, ...about, inlined: isInlined, hidesDrops: hidesDrops(future) };
-      refs.set(future, known);
-    }
-    return known;
-  };
+      return { key: refs.size + merged.size + 1, ...about, inlined, hidesDrops: hidesDrops(future) };
+    });
   return Object.assign(of, { oneOf });
 }
 

@@ -1,6 +1,7 @@
 import type { FutureSet, FutureType, InlinedPoll, TaskPlaces } from '../../../async/futures/index.js';
 import { type Addr, addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
+import { madeOnce } from '../../../base/made-once.js';
 import { type DebugInfo, type Die, DW_TAG, functionName, functionsAt, rangesOf } from '../../../dwarf/index.js';
 
 /** Who makes a poll, as the code that calls says. */
@@ -45,14 +46,11 @@ export class TaskPolls {
 
   /** A poll that was inlined. */
   inlined({ die, address }: Pick<InlinedPoll, 'die' | 'address'>): TaskPoll {
-    let known = this.#inlined.get(die.offset);
-    if (!known) {
+    return madeOnce(this.#inlined, die.offset, () => {
       const functions = functionsAt(this.#debug, address);
       const own = functions.findIndex(({ offset }) => offset === die.offset);
-      known = this.#inside(own < 0 ? [] : functions.slice(own + 1));
-      this.#inlined.set(die.offset, known);
-    }
-    return known;
+      return this.#inside(own < 0 ? [] : functions.slice(own + 1));
+    });
   }
 
   /** `functions`: the innermost first. */
