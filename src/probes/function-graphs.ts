@@ -128,7 +128,7 @@ export function neverReturns({ symbols }: ElfFile, debug: DebugInfo | undefined,
   return isDeclared || neverReturn.test(symbols.at(address)?.name ?? '');
 }
 
-function codeOf(host: Die): { readonly low: Addr; readonly high: Addr }[] {
+export function codeOf(host: Die): { readonly low: Addr; readonly high: Addr }[] {
   const { codes } = host.unit;
   return rangesOf(host).map(({ low, high }) => ({ low: codes.fromCode(low), high: codes.fromCode(high) }));
 }

@@ -2,8 +2,9 @@ import type { Architecture } from '../../../arch/index.js';
 import type { FutureSet, FutureState, FutureType } from '../../../async/futures/index.js';
 import { type Addr, addr } from '../../../base/addr.js';
 import { madeOnce } from '../../../base/made-once.js';
-import { type DebugInfo, type Die, functionsAt, qualifiedName, rangesOf } from '../../../dwarf/index.js';
+import { type DebugInfo, type Die, functionsAt, qualifiedName } from '../../../dwarf/index.js';
 import { SourceFrames } from '../../../target/unwind/index.js';
+import { codeOf } from '../../function-graphs.js';
 
 /** A poll function that belongs to several Futures, and who calls it. */
 interface MergedCall {
@@ -78,16 +79,10 @@ export class MergedPolls {
 
   /** A jump in between would show the caller of another function. */
   #callsDirectly(host: Die, returnAddress: Addr, target: Addr): boolean {
-    const { elf } = this.#debug;
-    const code = elf.codes.toCode(returnAddress) - 1;
-    const range = rangesOf(host).find(({ low, high }) => code >= low && code < high);
-    if (!range) return false;
-    const low = elf.codes.fromCode(range.low);
-    const bytes = elf.bytesAt(low, range.high - range.low);
-    const steps = bytes && this.#arch.codeFlow?.steps(bytes, low);
-    return (
-      steps?.some((step) => step.address + BigInt(step.length) === returnAddress && step.target === target) ?? false
-    );
+    const range = codeOf(host).find(({ low, high }) => low < returnAddress && returnAddress <= high);
+    const bytes = range && this.#debug.elf.bytesAt(range.low, Number(range.high - range.low));
+    const steps = (bytes && this.#arch.codeFlow?.steps(bytes, range.low)) ?? [];
+    return steps.some((step) => step.address + BigInt(step.length) === returnAddress && step.target === target);
   }
 
   #nameOf(die: Die): string {
