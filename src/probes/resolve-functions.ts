@@ -167,6 +167,15 @@ function nothingToProbe(
     });
   }
   const inlined = debug ? inlinedFunctions(debug) : [];
+  const known = [...namedFunctions(elf, debug)].filter((one) => one.isFunction).map(({ name }) => name);
+  const names = [...known, ...inlined.map(({ name }) => name)];
+  const poll = names.find((name) => asyncFn.test(name) && allows([name.replace(asyncFn, '')], false));
+  if (poll !== undefined) {
+    const name = poll.replace(asyncFn, '');
+    return new RsptraceError('PROBE_NO_MATCH', `${name} is an async fn, whose code is its Future's poll`, {
+      hint: `-p 'poll:${name}' has each poll`,
+    });
+  }
   const gone = inlined.filter(({ names }) => allows(names, false));
   if (gone[0]) {
     const into = [...new Set(gone[0].into)].slice(0, 3).join(', ');
@@ -185,15 +194,6 @@ function nothingToProbe(
       hint: `rsptrace attach PID /path/of/the/library -p 'fn:${imported}' traces it there; ldd names the libraries`,
     });
   }
-  const known = [...namedFunctions(elf, debug)].filter((one) => one.isFunction).map(({ name }) => name);
   if (known.length === 0 && !debug) return debugInfoMissing(elf);
-  const names = [...known, ...inlined.map(({ name }) => name)];
-  const poll = names.find((name) => asyncFn.test(name) && allows([name.replace(asyncFn, '')], false));
-  if (poll !== undefined) {
-    const name = poll.replace(asyncFn, '');
-    return new RsptraceError('PROBE_NO_MATCH', `${name} is an async fn, whose code is its Future's poll`, {
-      hint: `-p 'poll:${name}' has each poll`,
-    });
-  }
   return noMatch('function', includes, names, `--probe '${includes[0]?.prefix ?? 'fn'}:**' takes every function`);
 }
