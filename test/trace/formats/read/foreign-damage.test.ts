@@ -13,9 +13,11 @@ import { SortedRuns } from '../../../../src/trace/formats/chrome/sorted-runs.js'
 import {
   FunctionSummary,
   functionJson,
+  onEvents,
   readTrace,
   type TraceEvent,
-  type TraceSink,
+  type TraceFacts,
+  tee,
 } from '../../../../src/trace/index.js';
 import { cases, long } from '../../../support/long.js';
 import { randomOf } from '../../../support/mutations.js';
@@ -36,19 +38,10 @@ async function outcome(path: string): Promise<Outcome> {
   const events: TraceEvent[] = [];
   const table = new FunctionSummary();
   let isCut = false;
-  const sink: TraceSink = {
-    begin: (info) => table.begin(info),
-    hart: () => {},
-    flush: () => {},
-    event: (event) => {
-      events.push(event);
-      table.event(event);
-    },
-    end: (facts) => {
-      isCut = facts?.isCut ?? false;
-      table.end();
-    },
+  const end = (facts?: TraceFacts): void => {
+    isCut = facts?.isCut ?? false;
   };
+  const sink = tee([table, { ...onEvents((event) => void events.push(event)), end }]);
   const rows = () =>
     new Map(functionJson(table.rows()).map((row) => [row.function, [row.calls, row.total_ns] as const]));
   try {

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import type { RsptraceError } from '../../../../src/base/errors.js';
-import { openTrace, readTrace, type TraceEvent, type TraceFacts } from '../../../../src/trace/index.js';
+import { onEvents, openTrace, readTrace, type TraceEvent, type TraceFacts } from '../../../../src/trace/index.js';
 import { functions } from '../../call-stories.js';
 import { root } from '../../one-task.js';
 import { info, linked, nanos, suspend0 } from '../../stories.js';
@@ -71,13 +71,7 @@ t.test('names of probes that were never loaded may have commas', async (t) => {
   const end = (found?: TraceFacts): void => {
     facts = found;
   };
-  await readTrace(join(folder, 'late.pftrace'), {
-    begin: () => {},
-    event: () => {},
-    hart: () => {},
-    flush: () => {},
-    end,
-  });
+  await readTrace(join(folder, 'late.pftrace'), { ...onEvents(() => {}), end });
   t.same(facts?.recording?.neverLoaded, neverLoaded);
 });
 

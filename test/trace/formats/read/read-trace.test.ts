@@ -11,6 +11,7 @@ import { RsptraceError } from '../../../../src/base/errors.js';
 import {
   FunctionSummary,
   functionJson,
+  onEvents,
   openTrace,
   type RootRef,
   readTrace,
@@ -31,26 +32,17 @@ import { oneTask, root } from '../../one-task.js';
 import { futures, info, linked, nanos, stories, suspend0, tell } from '../../stories.js';
 import { folder, write } from '../../written.js';
 
+type Facts = TraceFacts | undefined;
+
 /** Keeps what it is given. */
 function keeper() {
   const events: TraceEvent[] = [];
-  const kept: { events: TraceEvent[]; info?: unknown; harts: unknown[]; facts?: TraceFacts | undefined; ends: number } =
-    {
-      events,
-      harts: [],
-      ends: 0,
-    };
+  const kept = { events, info: undefined as unknown, harts: [] as unknown[], ends: 0, facts: undefined as Facts };
   const sink: TraceSink = {
-    begin: (info) => {
-      kept.info = info;
-    },
-    event: (event) => void events.push(event),
+    ...onEvents((event) => void events.push(event)),
+    begin: (info) => Object.assign(kept, { info }),
     hart: (hart) => void kept.harts.push(hart),
-    flush: () => {},
-    end: (facts) => {
-      kept.facts = facts;
-      kept.ends++;
-    },
+    end: (facts) => Object.assign(kept, { facts, ends: kept.ends + 1 }),
   };
   return { sink, kept };
 }
