@@ -192,7 +192,7 @@ export class TasksAt extends Fold {
     const { node, around, begin, number } = open;
     if (end.result === 'ready' || end.result === 'panicked') {
       around.delete(`${node.future.key} ${node.address}`);
-      if (isRoot(begin, task.root)) this.#over(task);
+      if (isOfTask(begin)) this.#over(task);
     } else {
       node.state = end.state;
       node.chain = end.chain;
@@ -288,10 +288,6 @@ function forgetOthers({ future, inside }: Node, since: number): void {
   let least = since;
   if (future.kind !== 'impl') for (const { polled } of inside.values()) least = Math.max(least, polled);
   for (const [key, { polled }] of inside) if (polled < least) inside.delete(key);
-}
-
-function isRoot({ future, address }: PollBegin, root: RootRef): boolean {
-  return address === root.address && future.key === root.future.key;
 }
 
 function treeOf(nodes: Nodes): AwaitAt[] {

@@ -11,11 +11,6 @@ export class Annotations {
     this.#interned = interned;
   }
 
-  clear(): this {
-    this.fields.clear();
-    return this;
-  }
-
   /** A text that comes again and again: written once. */
   text(name: string, value: string): void {
     const mark = this.#open(name);

@@ -255,10 +255,7 @@ export class Bodies {
 
   /** The end of a task. */
   life(how: LifeEnd): Body {
-    return madeOnce(this.#fixed, `task ${how}`, () => {
-      this.#sequence.annotate();
-      return this.#sequence.body({ category: 'task', name: lifeText[how] });
-    });
+    return madeOnce(this.#fixed, `task ${how}`, () => this.#sequence.body({ category: 'task', name: lifeText[how] }));
   }
 
   /**

@@ -75,9 +75,9 @@ export class PerfettoSequence {
     this.#close(mark);
   }
 
-  /** Forgets the annotations gathered so far; those that follow go into the next {@link body}. */
+  /** What is gathered here goes into the next {@link body}. */
   annotate(): Annotations {
-    return this.#annotations.clear();
+    return this.#annotations;
   }
 
   /** What stands behind the body of the next {@link event}. */
@@ -93,6 +93,7 @@ export class PerfettoSequence {
     const packet = this.#packet;
     packet.clear();
     packet.append(this.#annotations.fields);
+    this.#annotations.fields.clear();
     if (name) this.#name(name);
     return kept(packet);
   }

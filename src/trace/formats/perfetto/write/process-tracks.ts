@@ -63,7 +63,6 @@ export class ProcessTracks {
         process: { pid: number, processName: name, processLabels },
         childOrdering: CHILD_ORDERING.explicit,
       });
-      this.#sequence.annotate();
       const body = this.#sequence.body({ category: 'process', name });
       this.#sequence.event(EVENT.sliceBegin, trackOf(process), first, body);
       this.#sequence.event(EVENT.sliceEnd, trackOf(process), last);

@@ -278,21 +278,18 @@ export class PerfettoWriter implements LaneWriter {
 
   gap(event: Gap): void {
     this.#declare(ofProcess(GAPS_TRACK, 'gaps', TASKS_RANK - 1));
-    this.#sequence.annotate();
     const body = this.#sequence.body({ category: 'gap', name: gapText(event) });
     this.#event(EVENT.sliceBegin, GAPS_TRACK, event.from, body);
     this.#event(EVENT.sliceEnd, GAPS_TRACK, event.to);
   }
 
   reset({ time }: Reset): void {
-    this.#sequence.annotate();
     const body = this.#sequence.body({ category: 'reset', name: resetText });
     this.#event(EVENT.instant, TRACK.process, time, body);
   }
 
   console({ time, text }: ConsoleLine): void {
     this.#declare(ofProcess(TRACK.console, 'console', TASKS_RANK - 3));
-    this.#sequence.annotate();
     this.#event(EVENT.instant, TRACK.console, time, this.#sequence.body({ category: 'console', name: text }));
   }
 
@@ -335,7 +332,6 @@ export class PerfettoWriter implements LaneWriter {
     }
     if (this.#span && !facts?.isCut) {
       // A trace without it was cut off: its recorder was killed, or found no room.
-      this.#sequence.annotate();
       this.#ofTrace('end', this.#span.last);
     }
     this.#out.close();
