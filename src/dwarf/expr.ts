@@ -21,15 +21,12 @@ export type Need =
   | { readonly kind: 'memory'; readonly address: Addr; readonly size: number }
   | { readonly kind: 'frame-base' }
   | { readonly kind: 'cfa' }
-  | { readonly kind: 'object-address' }
   /** The address of thread-local storage at an offset. */
   | { readonly kind: 'tls'; readonly offset: bigint }
   /** The value of an expression at the function's entry. */
   | { readonly kind: 'entry-value'; readonly expression: Uint8Array }
-  /** What the caller gave for a parameter that gcc has removed from the function. `die`: the parameter's. */
-  | { readonly kind: 'removed-parameter'; readonly die: number }
-  /** The value of another variable. `die`: its offset. */
-  | { readonly kind: 'variable'; readonly die: number };
+  /** An object's own address, what a caller gave for a parameter that gcc has removed, the value of another variable. */
+  | { readonly kind: 'unserved' };
 
 export type Answer = bigint | undefined;
 
@@ -294,18 +291,17 @@ class Evaluation {
       }
       case DW_OP.call_frame_cfa:
         return { need: { kind: 'cfa' } };
-      case DW_OP.push_object_address:
-        return { need: { kind: 'object-address' } };
       case DW_OP.form_tls_address:
       case DW_OP.GNU_push_tls_address:
         return { need: { kind: 'tls', offset: this.#stack.pop().bits } };
       case DW_OP.entry_value:
       case DW_OP.GNU_entry_value:
         return { need: { kind: 'entry-value', expression: r.take(r.uleb()) } };
+      case DW_OP.push_object_address:
       case DW_OP.GNU_parameter_ref:
-        return { need: { kind: 'removed-parameter', die: this.#unit.offset + r.u32() } };
       case DW_OP.GNU_variable_value:
-        return { need: { kind: 'variable', die: this.#offset(r) } };
+        // Nobody answers it, so nothing behind it is read.
+        return { need: { kind: 'unserved' } };
       default:
         return undefined;
     }

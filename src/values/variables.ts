@@ -162,9 +162,7 @@ async function answer(need: Need, scope: ExpressionScope, nesting: number): Prom
       return frame?.entryValue?.(need.expression, unit);
     case 'tls':
       return frame?.threadLocal?.(need.offset);
-    case 'object-address':
-    case 'removed-parameter':
-    case 'variable':
+    case 'unserved':
       return undefined;
     case 'frame-base': {
       if (fn === undefined || frame === undefined || nesting >= MAX_NESTING) return undefined;
