@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
+import { schemaCode } from './schema-of-tests.mjs';
 import { withViewer } from './viewer.mjs';
 
 const root = join(import.meta.dirname, '..');
@@ -22,10 +23,18 @@ const ownPlace = {
 
 /** What nearly every test imports: its source, and its file. tap alone is three hundred files. */
 const packages = {
-  ajv: { from: 'ajv/dist/2020.js', to: 'dist/2020' },
   'fast-check': { from: './scripts/fast-check-of-tests.mjs', to: 'index' },
+  'json-schema': { from: 'json-schema', to: 'index' },
   // tap leaves its own frames out of stacks: those of files in a folder of this name.
   tap: { from: './scripts/tap-of-file.mjs', to: 'node_modules/@tapjs/index' },
+};
+
+const schema = {
+  name: 'schema',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^json-schema$/ }, ({ path }) => ({ path, namespace: 'schema' }));
+    onLoad({ filter: /./, namespace: 'schema' }, () => ({ contents: schemaCode(root), resolveDir: root }));
+  },
 };
 
 /** Makes one file of each of these packages, in a `node_modules` that the tests in `out` find first. */
@@ -43,7 +52,7 @@ async function bundlePackages(out) {
     logLevel: 'warning',
     // For what is CommonJS in them.
     banner: { js: required },
-    plugins: [ownPlace],
+    plugins: [schema, ownPlace],
   });
   for (const [name, { to }] of Object.entries(packages))
     writeFileSync(join(folder, name, 'package.json'), JSON.stringify({ type: 'module', main: `${to}.js` }));

@@ -156,10 +156,11 @@ for (const name of parts) {
 }
 
 const declarations = readdirSync(join(root, 'dist'), { recursive: true }).filter((name) => name.endsWith('.d.ts'));
-pruneDeclarations(
-  Object.values(exports).map(({ types }) => join(root, types)),
-  declarations.map((name) => join(root, 'dist', name)),
-);
+if (declarations.length > 0)
+  pruneDeclarations(
+    Object.values(exports).map(({ types }) => join(root, types)),
+    declarations.map((name) => join(root, 'dist', name)),
+  );
 
 const { commandNames, helpText } = await import(join(out, 'command-line.js'));
 const { pageName, pageWidths } = await import(join(out, 'help-pages.js'));

@@ -108,7 +108,8 @@ npm_tool() {
   npm install --prefix "$folder" --no-save --no-package-lock --no-audit --no-fund --loglevel=error "$1@$2" >&2
 }
 
-# Node, the npm packages exactly as the lock file has them, and dist/.
+# build [bundle]: Node, the npm packages exactly as the lock file has them, and dist/; with `bundle`, without declarations for whoever
+# imports the library.
 build() {
   command -v node >/dev/null || die "Node.js 20.19 or newer is needed (https://nodejs.org)"
   node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)' ||
@@ -119,5 +120,5 @@ build() {
     touch "$ROOT/node_modules/.package-lock.json"
   fi
   say "building"
-  (cd "$ROOT" && npm run --silent build)
+  (cd "$ROOT" && npm run --silent "${1-build}")
 }

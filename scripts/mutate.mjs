@@ -6,13 +6,20 @@
 // StrykerJS's tap runner runs the tests. They are bundled once for all mutants, because loading TypeScript for each
 // would take seconds of CPU. A mutant that no test reaches counts as survived, one that never ends as killed.
 // RSPTRACE_MUTATE_JOBS=N runs N at a time instead of two.
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
-import { Stryker } from '@stryker-mutator/core';
 import { modules } from './mutation-modules.mjs';
 
 const root = join(import.meta.dirname, '..');
+/** Two hundred packages, which nothing else needs. */
+const tool = join(root, '.cache/npm-stryker/node_modules/@stryker-mutator');
+execFileSync('bash', ['-c', '. scripts/lib.sh && npm_tool @stryker-mutator/tap-runner 9.6.1 npm-stryker'], {
+  cwd: root,
+  stdio: 'inherit',
+});
+const { Stryker } = await import(join(tool, 'core/dist/src/index.js'));
 const BREAK = 85;
 /** Where the bundled tests of a module lie, in the copy of the repository that StrykerJS works in. */
 const BUNDLES = '.mutated';
@@ -42,7 +49,7 @@ const options = ({ name, mutate, tests }) => ({
   timeoutMS: 20_000,
   logLevel: 'error',
   checkers: [],
-  plugins: ['@stryker-mutator/tap-runner'],
+  plugins: [join(tool, 'tap-runner/dist/src/index.js')],
   allowConsoleColors: false,
 });
 
