@@ -2,8 +2,7 @@
 import t from 'tap';
 import { rsptrace, scratchFolder, start } from '../support/command.js';
 import { assemble } from '../support/counted-program.js';
-import { doctorShape, runDoctor, withoutSupported } from '../support/doctor.js';
-import { checkShape } from '../support/json-shape.js';
+import { runDoctor } from '../support/doctor.js';
 import { compileC, compileReleased, gdbserver, pollsProgram, symbolOf } from '../support/native.js';
 import { TRIGGERS } from '../support/riscv-hart/board.js';
 import { startBoard, startOpenocd } from '../support/stub-servers.js';
@@ -14,7 +13,6 @@ t.test('gdbserver: where the program is loaded, and that it prints what it print
   const server = await gdbserver(t, program, 'alone');
   const { found, status, stderr } = await runDoctor(server.address, '-p', 'fn:polls::main', program);
   t.equal(status, 0, stderr);
-  t.same(checkShape(withoutSupported(found), doctorShape), [], 'as documented');
   t.match(found.stub, { server: 'gdbserver', server_version: null, no_ack: true, breakpoints: [0, 1, 2, 4] });
   t.equal(found.stub.hardware_breakpoints, 4, 'as many as x86 has debug registers');
   t.match(found.harts[0], { mode: null, paging: null, registers: [] }, 'a process has no such registers');
@@ -79,7 +77,6 @@ t.test('OpenOCD: triggers, memory map, the hart as the board has it; no trap ins
   const before = code();
   const { found, status, stderr } = await runDoctor(address, '--timeout', '20s', program.elf);
   t.equal(status, 0, stderr);
-  t.same(checkShape(withoutSupported(found), doctorShape), [], 'as documented');
   t.match(found.stub, { server: 'openocd', hardware_breakpoints: TRIGGERS });
   t.same(found.stub.breakpoints, [0, 1, 2, 3, 4], 'its triggers are for data, too');
   t.match(found.stub.server_version, /^Open On-Chip Debugger \d/);
