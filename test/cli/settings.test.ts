@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import Ajv2020 from 'ajv/dist/2020.js';
 import { parse } from 'smol-toml';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { RsptraceError } from '../../src/base/errors.js';
 import { commandNames, commandOf, settingsTables } from '../../src/cli/command-line.js';
 import { checkSettings, type TomlTable } from '../../src/cli/settings/check.js';
@@ -179,28 +179,37 @@ t.test('which file counts', (t) => {
   t.end();
 });
 
-t.test('as a user runs it', async (t) => {
+/** A folder with settings, and one below it in which commands run. */
+function userFolder(t: Test): { readonly file: string; readonly sub: string } {
   const folder = scratchFolder(t);
-  mkdirSync(join(folder, 'sub'));
+  const [file, sub] = [join(folder, 'rsptrace.toml'), join(folder, 'sub')];
+  mkdirSync(sub);
   symlinkSync(elfPath('rv-o2'), join(folder, 'kernel.elf'));
-  const file = join(folder, 'rsptrace.toml');
   writeFileSync(file, 'program = "kernel.elf"\ncrates = ["nowhere"]\nlog = "error"\n[bt]\nremote = "./nobody"\n');
-  const sub = join(folder, 'sub');
+  return { file, sub };
+}
+
+t.test('as a user runs it', async (t) => {
+  const { file, sub } = userFolder(t);
+  t.match(await within(sub, ['bt']), { status: 1, stderr: /: log, remote, program\n.*\.\.\/nobody/ });
+  writeFileSync(file, 'programm = "kernel.elf"\n');
+  const wrong = await within(sub, ['tasks', '--json', '--pid', '1']);
+  t.match(wrong, { status: 2, stderr: /^rsptrace: \.\.\/rsptrace\.toml:1: .*'programm' \[SETTINGS_INVALID\]/ });
+  t.match(JSON.parse(wrong.stdout), { error: { code: 'SETTINGS_INVALID', hint: 'nearest: program' } });
+});
+
+t.test('what else can be said: an option, the environment, another command', async (t) => {
+  const { sub } = userFolder(t);
   const futures = await within(sub, ['futures', 'level3']);
   t.match(futures, { status: 0, stderr: 'rsptrace: settings of ../rsptrace.toml: program\n' });
   t.match(futures.stdout, /labkern::work::level3/);
   const without = await within(sub, ['futures', '--no-config', 'level3']);
   t.match(without, { status: 1, stderr: /level3/ });
-  t.match(await within(sub, ['bt']), { status: 1, stderr: /: log, remote, program\n.*\.\.\/nobody/ });
   const completed = await within(sub, ['completion', 'probes', 'poll:lev', '--', 'rsptrace', 'run']);
   t.equal(completed.stdout, 'poll:level1\npoll:level2\npoll:level3\n');
   const logged = await within(sub, ['bt'], { RSPTRACE_LOG: 'error' });
   t.match(logged.stderr, /: remote, program\n/, 'the environment has it');
   t.match(await within(sub, ['run', '--dry-run']), { status: 1, stderr: /no Future matches 'poll:nowhere::\*\*'/ });
-  writeFileSync(file, 'programm = "kernel.elf"\n');
-  const wrong = await within(sub, ['tasks', '--json', '--pid', '1']);
-  t.match(wrong, { status: 2, stderr: /^rsptrace: \.\.\/rsptrace\.toml:1: .*'programm' \[SETTINGS_INVALID\]/ });
-  t.match(JSON.parse(wrong.stdout), { error: { code: 'SETTINGS_INVALID', hint: 'nearest: program' } });
 });
 
 t.test('the schema says what the command line says', (t) => {

@@ -271,18 +271,14 @@ t.test(
   'a guest that never ran stands as before: for an ELF that is not what runs there, and when it was looked at',
   async (t) => {
     const trace = join(scratchFolder(t), 'out.pftrace');
-    const qemu = frozenGuest(t, 'rv-o2');
-    await refused(t, 1, 'ARCH_MISMATCH', '-r', qemu.socket, '-o', trace, elfPath('x86-o2'));
-    const other = frozenGuest(t, 'rv-o2');
-    await refused(t, 1, 'ELF_MISMATCH', '-r', other.socket, '-o', trace, elfPath('rv-o0'));
-    const third = frozenGuest(t, 'rv-o2');
-    await rsptrace('tasks', '--remote', third.socket, elfPath('rv-o2')).ended;
-    // All stand as before, so that the right one can be given, and nothing was left in them.
-    for (const { socket, ended } of [qemu, other, third]) {
-      const { status, stderr } = await rsptrace('-r', socket, '-o', trace, '--force', elfPath('rv-o2')).ended;
-      t.equal(status, 0, stderr);
-      t.equal(parseLab((await ended).stdout).checksum, '0x899e');
-    }
+    const { socket, ended } = frozenGuest(t, 'rv-o2');
+    await refused(t, 1, 'ARCH_MISMATCH', '-r', socket, '-o', trace, elfPath('x86-o2'));
+    await refused(t, 1, 'ELF_MISMATCH', '-r', socket, '-o', trace, elfPath('rv-o0'));
+    await rsptrace('tasks', '--remote', socket, elfPath('rv-o2')).ended;
+    // It stands as before, so that the right one can be given, and nothing was left in it.
+    const { status, stderr } = await rsptrace('-r', socket, '-o', trace, '--force', elfPath('rv-o2')).ended;
+    t.equal(status, 0, stderr);
+    t.equal(parseLab((await ended).stdout).checksum, '0x899e');
   },
 );
 
