@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import makeCode from 'ajv/dist/standalone/index.js';
 
-/** With no other fields than those that it names. */
+/** With no other fields than those that it names, but for what is said to be open. */
 function closed(schema) {
   if (Array.isArray(schema)) return schema.map(closed);
   if (typeof schema !== 'object' || schema === null) return schema;
   const inside = Object.fromEntries(Object.entries(schema).map(([key, one]) => [key, closed(one)]));
   const isObject = 'properties' in schema && [schema.type].flat().includes('object');
-  return isObject ? { ...inside, additionalProperties: false } : inside;
+  return isObject ? { additionalProperties: false, ...inside } : inside;
 }
 
 /** A CommonJS module with a function for each definition, by its name. */

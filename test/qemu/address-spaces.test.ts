@@ -85,11 +85,6 @@ for (const kernel of ['rv-spaces', 'x86-spaces']) {
   t.test(`${kernel}: a hart that runs a program is not taken to run the kernel`, (t) => inUserMode(t, kernel));
 }
 
-variant(t, 'rv-spaces: the other program, in which a function is the same code at the same address', async (t) => {
-  const { output } = await traced(t, { kernel: 'rv-spaces', program: 'beta', functions: programs.beta });
-  t.ok(output.foreign_hits > 100, `${output.foreign_hits} foreign hits`);
-});
-
 t.test('rv-spaces: a program has no trampolines', async (t) => {
   const args = ['--json', '--engine', 'target', '-p', 'fn:work', '-o', join(scratchFolder(t), 'out.txt')];
   const { status, stdout } = await rsptrace('run', ...args, elfPath('rv-spaces-alpha'), '--', ...qemuArgv('rv-spaces'))

@@ -5,10 +5,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { type Command, frozenGuest, type Ran, type Running, rsptrace, scratchFolder } from '../support/command.js';
-import { frame } from '../support/fake-stub.js';
 import { FaultProxy } from '../support/fault-proxy.js';
-import { compareCounts } from '../support/lab.js';
-import { usually, variant } from '../support/long.js';
+import { usually } from '../support/long.js';
 import type { Recording } from '../support/recording.js';
 import { children, packetEnds, protoc, readPerfetto } from '../trace/decode-perfetto.js';
 import { elfPath, guest, parseLab } from './guests/guests.js';
@@ -67,24 +65,6 @@ async function runsOn(t: Test, qemu: Running): Promise<void> {
   const { stdout } = await qemu.ended;
   t.equal(parseLab(stdout).checksum, guest(name).checksum, 'with the checksum of an untraced run');
 }
-
-variant(t, 'bytes that are split and late do no harm at all', async (t) => {
-  const qemu = frozenGuest(t, name);
-  await using proxy = await FaultProxy.start(qemu.socket, {
-    'to-client': { split: 7 },
-    'to-stub': { split: 7 },
-  });
-  const trace = join(scratchFolder(t), 'out.pftrace');
-  const words = ['--remote', proxy.path, '--scratch', 'none', '--json', ...probes.slice(2), '-o', trace, elfPath(name)];
-  const { futures } = await rsptrace(...words).json<Recording>();
-  const lab = parseLab((await qemu.ended).stdout);
-  t.equal(lab.checksum, guest(name).checksum);
-  const rows = compareCounts(lab, futures).filter(
-    ({ timing, derived, polls }) => !timing && derived === 0 && polls > 0,
-  );
-  for (const row of rows) t.equal(row.polls, row.counted, row.name);
-  t.ok(rows.length >= 3, `${rows.length} Futures`);
-});
 
 t.test('a link that ends while trampolines are put in is no reason for probes to stop', async (t) => {
   const qemu = frozenGuest(t, name);
@@ -171,42 +151,6 @@ for (const [fault, from, to] of usually(questions, ([fault]) => chosen.includes(
     await runsOn(t, traced.qemu);
   });
 }
-
-variant(t, 'an answer past PacketSize, and an OK instead of registers', async (t) => {
-  for (const wrong of [frame('0'.repeat(8192)), frame('OK')]) {
-    const { qemu, proxy, tracer, trace } = await recording(t);
-    proxy.faults['to-client'] = { edit: once(/\$[0-9a-f]{528}#../, wrong) };
-    cutShort(t, await tracer.ended, trace, /^RSP_PROTOCOL$/);
-    await runsOn(t, qemu);
-  }
-});
-
-// At a fake stub in test/rsp/faults.test.ts, and so is the next.
-variant(t, 'a storm of NAKs', async (t) => {
-  const { qemu, proxy, tracer, trace } = await recording(t);
-  // Whenever answers are owed, so that each NAK means a request.
-  proxy.faults['to-stub'] = {
-    edit: (text) => {
-      if (text.includes('$g#')) proxy.say('-'.repeat(200));
-      return text;
-    },
-  };
-  const ran = await tracer.ended;
-  cutShort(t, ran, trace, /^RSP_(PROTOCOL|TIMEOUT)$/);
-  await runsOn(t, qemu);
-});
-
-variant(t, 'a stop that nobody asked for', async (t) => {
-  const { qemu, proxy, tracer } = await recording(t);
-  proxy.faults['to-client'] = { edit: once(/\+\$/, `${frame('T05thread:p01.01;')}+$`) };
-  while (proxy.harm === 0 && !tracer.over()) await new Promise((resolve) => setTimeout(resolve, 5));
-  await new Promise((resolve) => setTimeout(resolve, 300));
-  tracer.signal('SIGINT');
-  const { status, stdout, stderr } = await tracer.ended;
-  t.ok(status === 0 || status === 3, stderr);
-  t.ok((JSON.parse(stdout) as Recording).events > 50);
-  await runsOn(t, qemu);
-});
 
 t.test('an answer that comes after its time-out', async (t) => {
   const { qemu, proxy, tracer, trace } = await recording(t);

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { connect } from '../../src/rsp/index.js';
 import { connections, frozenGuest, rsptrace, rsptraceProcess, scratchFolder, traceGrows } from '../support/command.js';
-import { long, usually, variant } from '../support/long.js';
+import { long, usually } from '../support/long.js';
 import { children, packetEnds, protoc, readPerfetto } from '../trace/decode-perfetto.js';
 import { elfPath, guest, parseLab, qemuArgv } from './guests/guests.js';
 
@@ -85,18 +85,6 @@ t.test('Ctrl-C while the ELF is read, or a moment later: a guest that ran goes o
   const end = await qemu.ended;
   t.equal(parseLab(end.stdout).checksum, guest('rv-o2-long').checksum, 'it came to its own end');
   t.equal(end.status, guest('rv-o2-long').exit);
-});
-
-variant(t, 'rsptrace run: after SIGINT QEMU runs on, and its console still comes through', async (t) => {
-  const trace = join(scratchFolder(t), 'out.pftrace');
-  const tracer = rsptrace('run', ...stops, '-o', trace, elfPath(slowed), '--', ...qemuArgv(slowed));
-  await tracer.shows('LAB cfg');
-  await traceGrows(tracer, trace, enough);
-  tracer.signal('SIGINT');
-  const { status, stdout } = await tracer.ended;
-  t.equal(status, 0);
-  t.equal(parseLab(stdout).checksum, guest(slowed).checksum);
-  t.match(stdout, /ended by interrupted/);
 });
 
 t.test('rsptrace run: SIGTERM ends QEMU too, unless it is to be kept', async (t) => {
@@ -185,36 +173,6 @@ t.test('rsptrace run, and QEMU is killed: one sentence, and what was recorded is
   t.match(stderr, `[${output.error?.code}]`);
   t.ok(output.events > 50);
   t.ok(pollsIn(trace) > 20, 'the trace loads');
-});
-
-variant(t, 'rsptrace --remote, and QEMU is killed: what was recorded is kept', async (t) => {
-  const qemu = frozenGuest(t, 'rv-o2-long');
-  const trace = join(scratchFolder(t), 'out.pftrace');
-  const tracer = rsptrace('--remote', qemu.socket, '--json', '-o', trace, ...few, elfPath('rv-o2-long'));
-  await traceGrows(tracer, trace, enough);
-  qemu.process.kill('SIGKILL');
-  const { status, stdout, stderr } = await tracer.ended;
-  const output = JSON.parse(stdout) as { guest_exit?: string; error?: { code: string } };
-  // A QEMU 7.2 that ends well closes the connection too, without a word: only one that owes an answer has surely died.
-  if (status === 0) {
-    t.equal(output.guest_exit, 'connection closed');
-    t.match(stderr, /the stub closed the connection while the guest ran/);
-  } else {
-    t.equal(status, 3);
-    t.equal(output.error?.code, 'RSP_CLOSED');
-  }
-  t.ok(pollsIn(trace) > 20, 'the trace loads');
-});
-
-variant(t, 'rsptrace killed by SIGKILL: the trace loads up to the cut', async (t) => {
-  const qemu = frozenGuest(t, 'x86-o2-long');
-  const trace = join(scratchFolder(t), 'out.pftrace');
-  const tracer = rsptraceProcess('--remote', qemu.socket, '-o', trace, ...few, elfPath('x86-o2-long'));
-  await traceGrows(tracer, trace, enough);
-  tracer.process.kill('SIGKILL');
-  await tracer.ended;
-  const polls = pollsIn(trace);
-  t.ok(polls > 20, `${polls} polls`);
 });
 
 t.test('a disk that is full: one sentence, and the guest runs on untouched', async (t) => {

@@ -111,14 +111,3 @@ variant(t, 'thousands of breakpoints do not bring a boot to a halt', async (t) =
     t.equal(output.functions.find((row) => row.function === name)?.calls, counted, `${name}: as often as QEMU ran it`);
   }
 });
-
-// Less than the thousands prove; only with `--long`.
-variant(t, 'hundreds of breakpoints that are hardly hit do not either', async (t) => {
-  const guest = linuxGuest(t, 'riscv64');
-  const options = ['--json', '-o', join(guest.elf, '../out.json'), '-p', 'fn:blk_*'];
-  const output = await rsptraceWithin(200_000, 'run', ...options, guest.elf, '--', ...guest.command()).json<Output>();
-  t.equal(output.end, 'guest-ended');
-  t.match(output.scratch, /^hidden RAM /, 'trampolines are placed before a probe is hit');
-  t.ok(output.stops < 10, `${output.stops} stops`);
-  t.match(output.engines, { stopping: 0 });
-});

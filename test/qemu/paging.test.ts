@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
-import { usually, variant } from '../support/long.js';
+import { usually } from '../support/long.js';
 import type { Recording } from '../support/recording.js';
 import { INNER_CALLS, NEAR_BASE, pagingKernel, WORK_CALLS } from '../support/tiny-kernels.js';
 
@@ -53,17 +53,4 @@ t.test('riscv64, data no-execute: statics of the kernel hold trampolines and rin
   t.equal(missing, 0);
   t.equal(functions.find(({ function: name }) => name === 'work')?.calls, WORK_CALLS);
   t.equal(functions.find(({ function: name }) => name === 'inner')?.calls, INNER_CALLS);
-});
-
-variant(t, 'riscv64, RAM that cannot be hidden, nothing reserved: the probes stop, and say why', async (t) => {
-  const { elf, command } = pagingKernel(t, 'riscv64', 3);
-  const options = ['--json', '-o', join(scratchFolder(t), 'out.json')];
-  // RAM that QEMU does not lay out alone is not hidden.
-  const machine = [...command, '-mem-path', scratchFolder(t)];
-  const words = ['run', ...options, '-p', 'fn:work', elf, '--', ...machine];
-  const { scratch, missing, functions, probes } = await rsptrace(...words).json<Recording>();
-  t.equal(scratch, undefined);
-  t.match(probes, [{ engine: 'stop', why: /-mem-path/ }]);
-  t.equal(missing, 0);
-  t.match(functions, [{ function: 'work', calls: WORK_CALLS }]);
 });

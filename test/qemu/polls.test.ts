@@ -4,11 +4,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
-import { compareCounts } from '../support/lab.js';
-import { long, usually, variant } from '../support/long.js';
+import { usually } from '../support/long.js';
 import { engines, type PollsOutput, tracePolls } from '../support/polls.js';
 import { children, protoc, readPerfetto } from '../trace/decode-perfetto.js';
-import { elfPath, parseLab, qemuArgv, sourcePath } from './guests/guests.js';
+import { elfPath, qemuArgv, sourcePath } from './guests/guests.js';
 
 /** Guests with engines; without `--long` the `usual` pair. */
 const pairs = (names: readonly string[], usual: string) =>
@@ -65,29 +64,6 @@ for (const [name, engine] of pairs(['rv-o0', 'rv-o2', 'x86-o2'], 'rv-o2 target')
       t.ok(lines.get(future)?.has(`${state} /labkern/src/work.rs:${line(text)}`), `${future} ${state}: ${text}`);
     }
   });
-}
-
-for (const [name, engine] of pairs(['rv-o2', 'x86-o2'], 'x86-o2 stop')) {
-  // Of the usual guest in check.test.ts.
-  variant(
-    t,
-    `${name}, --engine ${engine}: under -icount shift=0,sleep=off two traces are the same bytes`,
-    async (t) => {
-      // A stop at each poll of three Futures is enough to change the guest's times.
-      const some = ['joiner', 'producer', 'consumer'].flatMap((future) => ['-p', `poll:${future}`]);
-      const options = ['--engine', engine, ...(long || engine !== 'stop' ? [] : some)];
-      const extra = ['-icount', 'shift=0,sleep=off'];
-      const [first, second] = [await tracePolls(t, name, extra, options), await tracePolls(t, name, extra, options)];
-      t.equal(first.console, second.console);
-      t.ok(readFileSync(first.output.trace).equals(readFileSync(second.output.trace)), 'byte for byte');
-      if (engine === 'stop') return;
-      // Where the guest sleeps, times are others, and counts are not.
-      const sleeping = await tracePolls(t, name, ['-icount', 'shift=0'], options);
-      const counts = ({ output, console }: typeof first) =>
-        compareCounts(parseLab(console), output.futures).filter(({ timing }) => !timing);
-      t.strictSame(counts(sleeping), counts(first));
-    },
-  );
 }
 
 t.test('--bt: who polls, through every inlined frame', async (t) => {
@@ -149,24 +125,3 @@ t.test('a white list traces what it names, and nothing else', async (t) => {
   const records = JSON.parse(readFileSync(trace, 'utf8')) as { ph: string; name?: string }[];
   t.equal(records.filter(({ ph, name }) => ph === 'B' && name === 'labkern::work::level3').length, 267);
 });
-
-variant(
-  t,
-  'a white list of one leaf: the same tasks poll it as when all is traced, and nothing else is told',
-  async (t) => {
-    const tasksOf = (slices: Awaited<ReturnType<typeof everyPoll>>) => {
-      const polls = slices.filter(({ category }) => category === 'poll');
-      const leaves = polls.filter(({ name }) => name === 'labkern::work::leaf_io');
-      const tasks = new Map<string, number>();
-      for (const { args } of leaves) tasks.set(args.task ?? '', (tasks.get(args.task ?? '') ?? 0) + 1);
-      t.equal(leaves.length, 433, 'each poll is one slice');
-      return { tasks, others: polls.length - leaves.length };
-    };
-    const alone = tasksOf(await slicesOf(t, 'rv-o2', [], ['-p', 'poll:leaf_io']));
-    const all = tasksOf(await everyPoll());
-    t.ok(all.tasks.size > 3, [...all.tasks.keys()].join());
-    t.notOk(all.tasks.has('labkern::work::leaf_io'));
-    t.same(alone.tasks, all.tasks);
-    t.equal(alone.others, 0);
-  },
-);

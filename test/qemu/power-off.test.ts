@@ -8,7 +8,7 @@ import { architectureOf } from '../../src/arch/index.js';
 import { ElfFile } from '../../src/elf/index.js';
 import { powerOffPlaces, qemuOptions } from '../../src/target/index.js';
 import { type Frozen, frozenGuest, frozenQemu, rsptrace, scratchFolder } from '../support/command.js';
-import { usually, variant } from '../support/long.js';
+import { usually } from '../support/long.js';
 import type { Recording } from '../support/recording.js';
 import { powerOffKernel } from '../support/tiny-kernels.js';
 import { elfPath, guest, parseLab } from './guests/guests.js';
@@ -66,18 +66,6 @@ for (const name of usually(['rv-o2', 'x86-o2', 'x86-o0', 'arm-o2', 'arm-o0'], (o
     t.ok(stops < 1500, `${stops} stops`);
   });
 }
-
-variant(t, '--scratch none: nothing is kept from the guest, and each event stops it', async (t) => {
-  const qemu = frozenGuest(t, 'rv-o2');
-  const files = ['--json', '-o', join(scratchFolder(t), 'out.pftrace'), '--scratch', 'none'];
-  const ran = await rsptrace('--remote', qemu.socket, ...files, '-p', 'fn:labkern::work::deep7', elfPath('rv-o2'))
-    .ended;
-  const { stops, scratch } = JSON.parse(ran.stdout) as { stops: number; scratch?: string };
-  const counted = parseLab((await qemu.ended).stdout).stats.get('deep_calls')?.calls ?? 0;
-  t.equal(scratch, undefined);
-  t.ok(stops >= 2 * counted && counted > 0, `${stops} stops, ${counted} calls`);
-  t.notMatch(ran.stderr, /are kept from it/);
-});
 
 t.test('places are instructions of the program, as objdump has them', async (t) => {
   const options = qemuOptions(['-device', 'isa-debug-exit,iobase=0xf4']);

@@ -19,6 +19,7 @@ function definitionOf(words: readonly string[]): string {
   if (command === 'profile' && has('--off-cpu')) return 'profile-off-cpu';
   if (command === 'doctor' && has('--trampolines', '--code')) return 'doctor-trampolines';
   if (command === 'check' && has('--update')) return 'check-update';
+  if (command === 'report' && has('--story')) return 'report-story';
   return command === 'report' && has('--callers', '--callees') ? 'report-callers' : command;
 }
 
@@ -26,7 +27,9 @@ function definitionOf(words: readonly string[]): string {
 export function wrongJson(line: readonly string[], stdout: string): string[] {
   const end = line.indexOf('--');
   const words = end < 0 ? line : line.slice(0, end);
-  const isAsked = words.some((word) => /^--json(=true)?$/.test(word)) && !words.includes('--help');
+  // What the kinds of a plugin add is theirs.
+  const isOther = words.includes('--help') || words.includes('--plugin');
+  const isAsked = words.some((word) => /^--json(=true)?$/.test(word)) && !isOther;
   if (!isAsked) return [];
   const definition = definitionOf(words);
   return stdout.split('\n').flatMap((text) => {
