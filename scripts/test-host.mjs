@@ -2,7 +2,7 @@
 // the next, which is most of the time of a short one. Each file is one test in the TAP that this process writes.
 import { readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
-import { hold, root } from 'tap';
+import { hold, t as root } from 'tap';
 
 // It is for this process alone: scripts/quick-fork.c.
 delete process.env.LD_PRELOAD;

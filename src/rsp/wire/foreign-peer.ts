@@ -33,6 +33,13 @@ export class ForeignPeer {
     return this.#count > (this.#known ? MOST_JUNK : MOST_JUNK_AT_FIRST) ? this.#noStub() : undefined;
   }
 
+  /**
+   * Bytes that make a server which waits for the end of a line identify itself; none if something is known about it.
+   */
+  knock(): readonly number[] {
+    return this.#known || this.#text !== '' ? [] : [0x0d, 0x0a, 0x0d, 0x0a];
+  }
+
   /** The meaning of a timeout without any byte; undefined if something had come before. */
   silent(): RsptraceError | undefined {
     if (this.#known) return undefined;

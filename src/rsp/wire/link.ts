@@ -309,6 +309,7 @@ export class Link implements PacketSink {
       return;
     }
     this.#out.packet(again.packet);
+    if (this.#retransmission.isLast) this.#out.bytes(this.#peer.knock());
   }
 
   /**

@@ -79,7 +79,7 @@ export class Outgoing {
 
   /** Sends bytes outside any packet. */
   bytes(bytes: readonly number[]): void {
-    if (this.#transport === undefined) return;
+    if (bytes.length === 0 || this.#transport === undefined) return;
     if (this.#logger.isLevelEnabled('trace')) {
       this.#logger.trace({}, `-> ${bytes.map((byte) => `\\x${byte.toString(16).padStart(2, '0')}`).join('')}`);
     }

@@ -50,6 +50,11 @@ export class Retransmission {
     return ++this.#tries <= MOST_TRIES;
   }
 
+  /** The present try is the last one. */
+  get isLast(): boolean {
+    return this.#tries === MOST_TRIES;
+  }
+
   /** Silence is a reason to send the packet again now. */
   get wanted(): boolean {
     return this.again?.afterSilence === true && this.#tries < MOST_TRIES;
