@@ -296,10 +296,14 @@ export class DebugInfo {
     try {
       return read();
     } catch (error) {
-      if (!isDamage(error)) throw error;
-      this.warn(`unit at offset 0x${(unit.offset - unit.base).toString(16)}: ${messageOf(error)}`);
-      return undefined;
+      return this.passOver(unit, error);
     }
+  }
+
+  /** What {@link attempt} does with an error. */
+  passOver(unit: Unit, error: unknown): undefined {
+    if (!isDamage(error)) throw error;
+    this.warn(`unit at offset 0x${(unit.offset - unit.base).toString(16)}: ${messageOf(error)}`);
   }
 
   /** Visits the entries of all units, until `visit` gives true. Of a damaged unit the rest is left out. */

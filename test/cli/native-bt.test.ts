@@ -1,8 +1,11 @@
 // Stacks of a program whose threads wait in libc, through its shared libraries, as gdb walks them.
 import { execFileSync } from 'node:child_process';
-import { renameSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
+import { statOf } from '../../src/base/proc.js';
+import { ElfFile } from '../../src/elf/index.js';
 import { rsptrace, scratchFolder, start } from '../support/command.js';
 import { gdbserver, waitingProgram } from '../support/native.js';
 
@@ -99,4 +102,27 @@ int main(void) { puts("ready"); fflush(stdout); return middle(inner, 1); }\n`,
   t.equal(functions.at(-1), 'inner');
   t.equal(output.harts[0]?.end.reason, 'outside-code');
   t.match(output.missing_libraries, [{ name: library, why: /another one than the process has loaded/ }]);
+});
+
+t.test('a location that is damaged costs its variable alone', async (t) => {
+  const program = join(scratchFolder(t), 'waits');
+  const source = `#include <unistd.h>
+int work(int alpha) { int gamma = 2 * alpha; pause(); return gamma; }
+int main(int count, char **words) { return work(count + 8); }`;
+  execFileSync('gcc', ['-g', '-O0', '-x', 'c', '-', '-o', program], { input: source });
+  const { sections } = await ElfFile.open(program);
+  const { offset = 0 } = sections.find(({ name }) => name === '.debug_info') ?? {};
+  const file = readFileSync(program);
+  // DW_OP_fbreg, of the first variable: `count`. There is no operation 2.
+  const at = file.indexOf(Uint8Array.of(2, 0x91), offset);
+  file.writeUInt8(2, at + 1);
+  writeFileSync(program, file);
+  const { process } = start(program, []);
+  t.teardown(() => void process.kill('SIGKILL'));
+  while (!/^S/.test(statOf(process.pid ?? 0)[0] ?? '')) await sleep(5);
+  const { stdout, stderr, status } = await rsptrace('bt', '--locals', '--pid', `${process.pid}`).ended;
+  t.equal(status, 0, stderr);
+  t.match(stdout, /gamma = 18\n *alpha = 9\n/);
+  t.match(stdout, /count = <optimized out>/);
+  t.match(stderr, /a DWARF expression is damaged/);
 });

@@ -1,7 +1,7 @@
 import type { FutureSet, FutureType } from '../../async/futures/index.js';
 import { type Addr, addr } from '../../base/addr.js';
 import type { MemoryReader } from '../../base/memory-reader.js';
-import { type DebugInfo, DW_TAG } from '../../dwarf/index.js';
+import { type DebugInfo, type Die, DW_TAG } from '../../dwarf/index.js';
 import { type FrameAccess, placeOf, type Value, Values, variablesAt } from '../../values/index.js';
 import type { Frame } from './frame.js';
 
@@ -33,7 +33,7 @@ export class FrameVariables {
       const key = `${owner.offset}:${name}`;
       if (seen.has(key)) continue;
       seen.add(key);
-      const place = await placeOf({ die }, access, this.#memory);
+      const place = await placeIn(this.#debug, die, access, this.#memory);
       found.push({ name, parameter, value: await this.#values.read(type, place) });
     }
     return found;
@@ -67,7 +67,7 @@ export async function runningPolls(
     if (!future || isPointer.test(future.future)) continue;
     const [self] = [...fn.die.children()].filter((child) => child.tag === DW_TAG.formal_parameter);
     if (!self) continue;
-    const place = await placeOf({ die: self }, access, memory);
+    const place = await placeIn(debug, self, access, memory);
     const bytes = place && (await place.read(memory, 8));
     if (!(bytes instanceof Uint8Array)) continue;
     const address = new DataView(bytes.buffer, bytes.byteOffset, 8).getBigUint64(0, true);
@@ -77,6 +77,11 @@ export async function runningPolls(
 }
 
 const isPointer = /^(core::pin::Pin|alloc::boxed::Box|&mut)\b/;
+
+/** A location that is damaged, or computes what is not known here, costs the frame no other variable. */
+async function placeIn(debug: DebugInfo, die: Die, access: FrameAccess, memory: MemoryReader) {
+  return await placeOf({ die }, access, memory).catch((error: unknown) => debug.passOver(die.unit, error));
+}
 
 /** A frame as location expressions see it. In a caller the place is its call, not the address behind it. */
 function accessOf(frame: Frame): FrameAccess {
