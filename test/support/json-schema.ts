@@ -11,7 +11,8 @@ const commands = [
 function definitionOf(words: readonly string[]): string {
   const has = (...options: string[]): boolean =>
     words.some((word) => options.some((option) => word === option || word.startsWith(`${option}=`)));
-  const command = words.find((word) => commands.includes(word));
+  // --scratch top is no command.
+  const command = words.find((word, i) => commands.includes(word) && words[i - 1] !== '--scratch');
   if (command === undefined || command === 'run' || command === 'attach')
     return has('--dry-run') ? 'dry-run' : 'record';
   if (command === 'top' && has('--polls')) return 'top-polls';
