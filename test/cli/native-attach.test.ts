@@ -262,7 +262,7 @@ t.test('a signal before the process is attached to leaves no empty trace', async
   t.teardown(() => {
     process.env.PATH = path;
   });
-  writeFileSync(join(folder, 'gdbserver'), '#!/bin/sh\nsleep 60\n', { mode: 0o755 });
+  writeFileSync(join(folder, 'gdbserver'), '#!/bin/sh\nsleep 2\n', { mode: 0o755 });
   process.env.PATH = `${folder}:${path}`;
   const target = start(compileC(t, ticking), []);
   t.teardown(() => void target.process.kill('SIGKILL'));
