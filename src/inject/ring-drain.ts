@@ -32,6 +32,11 @@ interface RingDrainParts {
   readonly drained: DrainedRecords;
 }
 
+interface Accepted {
+  readonly writes: readonly Write[];
+  readonly failed: { readonly error: unknown } | undefined;
+}
+
 /** Reads the ring, and gives the target room. */
 export class RingDrain {
   readonly #options: TargetEngineOptions;
@@ -87,7 +92,8 @@ export class RingDrain {
       shared.read(at(address), bytes);
       return bytes;
     });
-    for (const { address, bytes } of this.#accept(read, all)) {
+    const { writes, failed } = this.#accept(read, all);
+    for (const { address, bytes } of writes) {
       this.#owed.delete(address);
       this.#owed.set(address, bytes);
     }
@@ -96,6 +102,7 @@ export class RingDrain {
       for (const [address, bytes] of this.#owed) shared.write(at(address), bytes);
       this.#owed.clear();
     }
+    if (failed) throw failed.error;
     return this.#ring.next > next && this.#ring.hasMore;
   }
 
@@ -114,7 +121,7 @@ export class RingDrain {
     // Outside the kernel, the hart may be unable to see the kernel's memory.
     if (!read && resume) return;
     if (!read || this.#renewals.some((reply) => !reply.value)) throw lostRing(this.#control.address);
-    const writes = this.#accept(read, all);
+    const { writes, failed } = this.#accept(read, all);
     this.#renewals = resume ? queue(resume, writes) : [];
     const written = resume ? true : writeAll(session, writes);
     // If the digesting throws, nobody waits for this promise.
@@ -122,15 +129,21 @@ export class RingDrain {
     // While the stub works on the writes.
     if (!last && !this.#drained.hasRoom) this.#drained.digestAll();
     if (!(await written)) throw lostRing(this.#control.address);
+    if (failed) throw failed.error;
     await this.#counters.read();
   }
 
-  /** The writes for the target. */
-  #accept(read: readonly Uint8Array[], all: boolean): readonly Write[] {
+  /** The writes for the target, which needs them also where what was read could not be kept. */
+  #accept(read: readonly Uint8Array[], all: boolean): Accepted {
     const writes = this.#ring.accept(read, (...slots) => this.#drained.add(...slots), all);
-    // What has left the ring is safe before the target may overwrite it.
-    this.#drained.queue.settle();
+    let failed: Accepted['failed'];
+    try {
+      // What has left the ring is safe before the target may overwrite it.
+      this.#drained.queue.settle();
+    } catch (error) {
+      failed = { error };
+    }
     const renewed = this.#breakpoint === undefined ? [] : this.#control.renewed(true);
-    return [...writes, ...this.#control.answer(), ...renewed];
+    return { writes: [...writes, ...this.#control.answer(), ...renewed], failed };
   }
 }

@@ -52,7 +52,7 @@ export function putTogether(options: RecordOptions, target: Verified): Parts {
   const engines = makeEngines(parts, () => log);
   const printed = new ConsoleEvents(options.sink, tracers.output);
   const lines = new ConsoleLines((text) => {
-    log?.append({ type: 'console', text });
+    stopping.failing(() => log?.append({ type: 'console', text }));
     engines.whenDigested(() => stopping.failing(() => printed.line(text)));
   });
   options.console?.(lines.take);
