@@ -3,7 +3,7 @@ import { addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { RegisterReader } from '../base/memory-reader.js';
 import { entriesOf, statOf, textOf } from '../base/proc.js';
-import { hartName } from '../target/index.js';
+import { hartName, verifyLoadedIn } from '../target/index.js';
 import { type HartLook, LoadedCode } from '../target/stacks/index.js';
 import { type Frame, StackWindow } from '../target/unwind/index.js';
 import type { ClockInfo, GuestNanos } from '../trace/index.js';
@@ -26,12 +26,13 @@ const leastSeconds = 0.2;
 
 /**
  * Samples a process of this machine, which runs on meanwhile.
- * @throws RsptraceError `ARCH_UNSUPPORTED`, `RUN_NOT_FOUND`, `SAMPLES_UNAVAILABLE`, `INPUT_DAMAGED`
+ * @throws RsptraceError `ARCH_UNSUPPORTED`, `LOAD_ADDRESS_UNKNOWN`, `RUN_NOT_FOUND`, `SAMPLES_UNAVAILABLE`, `INPUT_DAMAGED`
  */
 export async function profileByPerf(options: ProfileOptions<number>): Promise<ProfileFacts> {
   const { session: pid, arch, want, mostSamples } = options;
   const registers = arch.linux?.perfRegisters;
   if (registers === undefined) throw unknownRegisters(arch);
+  verifyLoadedIn(pid, options.elf);
   const code = await LoadedCode.find(options);
   const threads = entriesOf(`/proc/${pid}/task`).map((tid) => threadOf(pid, Number(tid)));
   const { numbers, samples, facts } = begun(options, threads, clock, true);

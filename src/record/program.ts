@@ -116,7 +116,7 @@ export async function understand(
       found.push({ kind, found: resolved });
       logFound(partOf(logger, 'probes'), kind.name, resolved);
       // Of the first alone: it takes as long as finding all of its kind.
-      const first = probes.find(({ text }) => unmatched?.includes(text));
+      const first = isAmong ? undefined : probes.find(({ text }) => unmatched?.includes(text));
       if (first) whys.set(first.text, await whyAlone(kind, first, probed));
     } catch (error) {
       if (!isAmong || !isUnfound(error)) throw error;

@@ -20,7 +20,15 @@ export { type LetRun, letRun, meanwhile, ownSignal, runFor } from './let-run.js'
 export { type Libraries, librariesOfProcess, loadedLibraries, mappedLibraries, seeLibraries } from './libraries.js';
 export { changesItsCode, choosesItsPlace, isLinux, isLinuxProgram, memberOfTask, stackBytes } from './linux.js';
 export { coreThreads, type LinuxCore, readLinuxCore } from './linux-core.js';
-export { kernelNotFound, loadedElf, placeAtStart, placeInProcess, refuseObject, shiftedByAuxv } from './load-bias.js';
+export {
+  kernelNotFound,
+  loadedElf,
+  placeAtStart,
+  placeInProcess,
+  refuseObject,
+  shiftedByAuxv,
+  verifyLoadedIn,
+} from './load-bias.js';
 export { type MemoryPiece, PacketRam, type RamChunk, type RamRange, readMemoryTree } from './machine-ram.js';
 export { biasWhenItRuns, isMovedAtBoot, type KernelWait } from './moved-kernel.js';
 export { finishOwnCall, sharesMemory } from './own-call.js';

@@ -48,7 +48,19 @@ export async function loadedElf(session: Session, elf: ElfFile, wait: Partial<Ke
     (auxv && biasFromAuxv(auxv, elf)) ?? (await biasFromOffsets(session)) ?? (await biasFromMaps(session, elf));
   if (bias !== undefined) return bias === elf.loadBias ? elf : elf.loadedAt(bias);
   if (auxv === undefined) return isProcess(session.features) ? elf : await loadedKernel(session, elf, wait);
-  throw new RsptraceError('LOAD_ADDRESS_UNKNOWN', `the process at the stub has not loaded ${elf.path}`, {
+  throw notLoaded('the process at the stub', elf);
+}
+
+/** Throws `LOAD_ADDRESS_UNKNOWN` if a process of this machine, as far as it shows that, has not loaded the ELF. */
+export function verifyLoadedIn(pid: number, elf: ElfFile): void {
+  const auxv = auxvOf(pid);
+  if (elf.type !== ET.DYN || auxv.size === 0) return;
+  const bias = biasFromAuxv(auxv, elf) ?? biasFromMappings(mapsOf(pid), elf);
+  if (bias === undefined) throw notLoaded(`process ${pid}`, elf);
+}
+
+function notLoaded(process: string, { path }: ElfFile): RsptraceError {
+  return new RsptraceError('LOAD_ADDRESS_UNKNOWN', `${process} has not loaded ${path}`, {
     hint: 'give the program that runs there; one that a script or another program starts is not there yet at its first stop',
   });
 }

@@ -127,6 +127,15 @@ t.test('without --sampler: perf where it samples, and stops with the reason wher
   t.match(stderr, /perf_event_paranoid/);
 });
 
+t.test('another program than the process runs is refused, as with stops', async (t) => {
+  const { status, stderr } = await fake(t, 'cat played; cat').run('-d', '100ms', '/bin/sh').ended;
+  t.equal(status, 1);
+  t.match(
+    stderr,
+    /process \d+ has not loaded \/bin\/sh \[LOAD_ADDRESS_UNKNOWN\]\n {2}give the program that runs there/,
+  );
+});
+
 t.test('perf ends with its rsptrace', async (t) => {
   const { folder, run } = fake(t, 'exec 3> held; cat played; cat; echo ended >&3');
   execFileSync('mkfifo', [join(folder, 'held')]);
