@@ -148,8 +148,9 @@ export class DebugInfo {
   }
 
   /**
-   * Columns of DIE offsets that `find` reads from all units. They are kept for the next time, see {@link Kept}, unless
-   * something is damaged or missing, so that it is said each time, or the first column has less than `least` rows.
+   * Columns of DIE offsets that `find` reads from all units. They are kept for the next time, see {@link Kept}, if the
+   * first column has `least` rows or more. Where something is damaged or missing they are not, so that it is said each
+   * time.
    */
   columns<T extends Column>(name: string, find: () => readonly T[], least = 0): readonly T[] {
     const known = this.#kept?.read(name);

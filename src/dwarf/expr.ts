@@ -93,8 +93,8 @@ interface CfiOperands {
 }
 
 /**
- * An expression of call frame information (DWARF 5, section 6.4.2: no calls, no objects, no CFA, no addresses by
- * index): the value that is left on top, or undefined if an operand is not available. Throws `DWARF_DAMAGED`.
+ * An expression of call frame information, without calls, objects, the CFA and addresses by index (DWARF 5, section
+ * 6.4.2). Gives the value that is left on top, or undefined if an operand is not available. Throws `DWARF_DAMAGED`.
  */
 export function evaluateCfi(
   expression: Uint8Array,

@@ -26,7 +26,8 @@ const leastSeconds = 0.2;
 
 /**
  * Samples a process of this machine, which runs on meanwhile.
- * @throws RsptraceError `ARCH_UNSUPPORTED`, `LOAD_ADDRESS_UNKNOWN`, `RUN_NOT_FOUND`, `SAMPLES_UNAVAILABLE`, `INPUT_DAMAGED`
+ * @throws RsptraceError `ARCH_UNSUPPORTED`, `LOAD_ADDRESS_UNKNOWN`, `RUN_NOT_FOUND`, `SAMPLES_UNAVAILABLE`,
+ * `INPUT_DAMAGED`
  */
 export async function profileByPerf(options: ProfileOptions<number>): Promise<ProfileFacts> {
   const { session: pid, arch, want, mostSamples } = options;

@@ -114,8 +114,8 @@ export class HitChecks {
   }
 
   /**
-   * Whether the program's code is at a pc. Undefined if nothing can be compared: memory that rsptrace uses for its
-   * own code, code that changes, or code that is execute-only where page tables are not known.
+   * Whether the program's code is at a pc. Undefined if nothing can be compared: where rsptrace has its own
+   * code, where code changes, and where it is execute-only and page tables are not known.
    */
   #isSame(found: Found): boolean | undefined {
     const { code, pc } = found;

@@ -1,5 +1,5 @@
 /*
- * What limits a Linux process, read before anything is asked of its kernel (proc(5), cgroups(7)): a limit that is met
+ * What limits a Linux process (proc(5), cgroups(7)), read before anything is asked of its kernel. A limit that is met
  * may send a signal, end the process, or refuse it later what it would have had.
  *
  *   /proc/PID/limits                       RLIMIT_AS, RLIMIT_DATA, RLIMIT_FSIZE: soft limits

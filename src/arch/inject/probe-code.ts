@@ -77,7 +77,8 @@ export interface ProbeCode {
   /**
    * What a full ring jumps to. If the ring is read at stops, a breakpoint is inserted at `breakpoint`, whose
    * instruction does nothing. It is reached when `looks` polls found no room, and then again, because one drain may
-   * free nothing while another hart's record is uncommitted. `isTimed`: records read the counter, in which `waited` counts.
+   * free nothing while another hart's record is uncommitted. `isTimed`: records read the counter, in which `waited`
+   * counts.
    */
   wait(
     at: Addr,
@@ -90,8 +91,8 @@ export interface ProbeCode {
    */
   readonly spinsPerSecond: number;
   /**
-   * Why the code is for emulators alone, in words for the user: another machine would need more than that it is written.
-   * Undefined if it needs no more.
+   * Why the code is for emulators alone, in words for the user: another machine would need more than that it is
+   * written. Undefined if it needs no more.
    */
   readonly onlyEmulated?: string;
   /** Floating-point registers that a record may have. */

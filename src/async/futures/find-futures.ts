@@ -286,8 +286,8 @@ class Futures implements FutureSet, FutureLookup {
   }
 
   /**
-   * Functions with the same code become one, and debug info names one of them. A symbol of the other may be left; else
-   * a Future of which there is no code may be polled by that of one that looks like it.
+   * Functions with the same code become one, and debug info names one of them. A symbol of the other may be left. Where
+   * there is none, a Future without code may be polled by the code of one that looks like it.
    */
   #addMerged(): void {
     const { elf } = this.#debug;

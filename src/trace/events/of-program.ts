@@ -35,8 +35,8 @@ export interface ProgramOf {
 }
 
 /**
- * Makes the events of one program such of a trace of several: what they name has keys that nothing of another program
- * has, and names that say whose it is.
+ * Makes the events of one program such of a trace of several. What they name has a key of its own, and a name that says
+ * whose it is.
  */
 export class EventsOfProgram {
   readonly #among: ProgramOf;

@@ -61,8 +61,8 @@ interface Wanted {
 }
 
 /**
- * Makes a call of each use of a lock, from the entry of the function that takes it to its return, and an instant where
- * it is released.
+ * Makes a call of each use of a lock, from the entry of the function that takes it to its return. A release is an
+ * instant.
  */
 export class LockTracer extends CallEvents implements CallKind, InstantKind {
   readonly #functions = new AddressMap<LockFunction>();

@@ -41,8 +41,8 @@ export interface TallyProbes extends Found {
 }
 
 /**
- * Finds functions whose calls are counted; where probes have an argument, by a number: by its size, or with `adds`
- * added up.
+ * Finds functions whose calls are counted. Where probes have an argument it is a number: they are counted by its size,
+ * or it is added up (`adds`).
  * @throws RsptraceError as {@link resolveFunctions}; `PROBE_CONDITION` where no function has the argument
  */
 export function resolveTallies(

@@ -1,6 +1,6 @@
 /*
- * Chrome's "Trace Event Format" (docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU). This part:
- * the JSON array form. Its closing `]` may be missing, so that a file that is cut off after a record loads.
+ * Chrome's "Trace Event Format" (docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU), as a JSON
+ * array. Its closing `]` may be missing, so that a file that is cut off after a record loads.
  *
  *   M        metadata
  *   B E      slices of a hart, or of a stack: strictly nested
