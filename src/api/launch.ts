@@ -1,6 +1,6 @@
 import { addr, hex } from '../base/addr.js';
+import { isRefusal } from '../base/errors.js';
 import { silent } from '../base/logger.js';
-import { isRefusal } from '../base/refusal.js';
 import { ElfFile } from '../elf/index.js';
 import { architectureFor, isMovedAtBoot } from '../target/index.js';
 import { firstBoot, onlyStops, startMachine } from './machine.js';

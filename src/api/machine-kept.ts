@@ -2,9 +2,9 @@
 import type { AddressSpace, Architecture } from '../arch/index.js';
 import type { Region } from '../async/tasks/index.js';
 import { addr } from '../base/addr.js';
+import { isRefusal } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
-import { isRefusal } from '../base/refusal.js';
 import type { Session } from '../rsp/index.js';
 import { GuestRam, readMemoryTree, seenMemory } from '../target/index.js';
 import { Stacks } from '../target/unwind/index.js';

@@ -1,9 +1,8 @@
 import { basename } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Architecture } from '../arch/index.js';
-import { RsptraceError } from '../base/errors.js';
+import { isRefusal, type Refusal, RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
-import { isRefusal, type Refusal } from '../base/refusal.js';
 import type { ElfFile } from '../elf/index.js';
 import type { RecordOptions } from '../record/index.js';
 import type { Session, WireRecorder } from '../rsp/index.js';

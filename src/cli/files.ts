@@ -1,11 +1,11 @@
 // All files that a command reads or writes, compared with each other before any is opened for writing: by device and
 // inode, so that links and /dev/fd count, and by path where a file is not there yet.
-import { type BigIntStats, fstatSync, lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs';
+import { type BigIntStats, existsSync, fstatSync, lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { RsptraceError } from '../base/errors.js';
 import { parseRemote } from '../rsp/index.js';
 import { isThere } from './open-output.js';
-import { placedProgram } from './placed-program.js';
+import { usage } from './options/option.js';
 
 /** Options that name a file to write. What is there is lost. */
 const written = ['output', 'record-wire', 'console', 'svg', 'junit', 'markdown'] as const;
@@ -206,4 +206,31 @@ function isTwice({ option, name }: Output, other: Output): RsptraceError {
   return new RsptraceError('OUTPUT_TWICE', `${name} is also ${other.name}: each would overwrite the other`, {
     hint: `name another file with ${option}`,
   });
+}
+
+// A further program as --elf names it, with where a kernel loads one that is position-independent.
+
+interface PlacedProgram {
+  readonly path: string;
+  /** How far its addresses are moved; 0 where nothing is said. */
+  readonly bias: bigint;
+}
+
+/**
+ * `shell.elf`, or `shell.elf@0x10000`. A file that is called so is itself.
+ * @throws RsptraceError `USAGE`
+ */
+export function placedProgram(words: string): PlacedProgram {
+  const [, path = '', place = ''] = /^(.+)@(.*)$/.exec(words) ?? [];
+  if (path === '' || existsSync(words)) return { path: words, bias: 0n };
+  if (!/^0x[0-9a-f]{1,16}$/i.test(place)) {
+    if (!existsSync(path)) return { path: words, bias: 0n };
+    throw usage(`--elf ${words}: '${place}' is no address`, `write where it is loaded in hexadecimal: ${path}@0x10000`);
+  }
+  const bias = BigInt(place);
+  if (bias % 0x1000n === 0n) return { path, bias };
+  throw usage(
+    `--elf ${words}: a program is loaded at a whole page, and ${place} is in the middle of one`,
+    'give a multiple of 0x1000',
+  );
 }

@@ -6,9 +6,8 @@ import type { Logger } from '../base/logger.js';
 import { ElfFile, ET } from '../elf/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import { type OtherProgram, Programs } from '../target/stacks/index.js';
-import { checkFiles, type FileArguments } from './files.js';
+import { checkFiles, type FileArguments, placedProgram } from './files.js';
 import { usage } from './options/option.js';
-import { placedProgram } from './placed-program.js';
 
 interface ProgramArguments {
   readonly programs: readonly string[];

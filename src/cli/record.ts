@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { clockOf } from '../api/index.js';
-import { RsptraceError } from '../base/errors.js';
-import { isRefusal } from '../base/refusal.js';
+import { isRefusal, RsptraceError } from '../base/errors.js';
 import { samplesOf, trampolineRoom, verifyProgram } from '../record/index.js';
 import { parseRemote, type Session, wasLaunched } from '../rsp/index.js';
 import { firmwareMs, hideAtReset } from '../scratch/index.js';

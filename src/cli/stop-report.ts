@@ -1,7 +1,7 @@
 // What stops cost, and what would spare them: said when the engines are known, and at the end.
 import { hex } from '../base/addr.js';
+import { isRefusal, type Refusal } from '../base/errors.js';
 import { jsonFacts } from '../base/json-facts.js';
-import { isRefusal, type Refusal } from '../base/refusal.js';
 import type { StopLeak } from '../clock/index.js';
 import {
   adviceOnStops,

@@ -1,6 +1,6 @@
 // A counter that firmware keeps from the kernel: code of ours in the kernel would trap where it reads it.
 import type { Architecture } from '../arch/index.js';
-import type { Refusal } from '../base/refusal.js';
+import type { Refusal } from '../base/errors.js';
 import { isProcess, registerOf, registersOf, type Session, setRegister } from '../rsp/index.js';
 
 /** The harts whose kernel may not read the time counter. */

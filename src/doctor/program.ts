@@ -1,7 +1,6 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
-import { RsptraceError } from '../base/errors.js';
-import { isRefusal } from '../base/refusal.js';
+import { isRefusal, RsptraceError } from '../base/errors.js';
 import type { ElfFile } from '../elf/index.js';
 import { type EnginePlanOptions, engineChoices, findHurdles, type Hurdle, planEngines } from '../engines/index.js';
 import { codeRoom, processMemory, type SitePlan, whyProcessStops } from '../inject/index.js';

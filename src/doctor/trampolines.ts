@@ -1,6 +1,6 @@
 import type { Architecture, AssemblyLine, Displaced, ProbeCode } from '../arch/index.js';
 import { type Addr, addOffset, addr, hex } from '../base/addr.js';
-import { isRefusal } from '../base/refusal.js';
+import { isRefusal } from '../base/errors.js';
 import type { ElfFile } from '../elf/index.js';
 import { type EnginePlanOptions, planEngines } from '../engines/index.js';
 import {

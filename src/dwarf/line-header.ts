@@ -12,7 +12,6 @@ import { RsptraceError } from '../base/errors.js';
 import type { SectionSource } from '../elf/index.js';
 import { DW_FORM } from './constants.js';
 import { fixedSize, SKIP, skipStep } from './form-sizes.js';
-import { DW_LNCT } from './line-codes.js';
 
 interface LineFile {
   readonly name: string;
@@ -161,3 +160,33 @@ function skipForm(r: ByteReader, form: number): void {
     throw new RsptraceError('DWARF_VERSION', `an entry of form 0x${form.toString(16)} in .debug_line`);
   r.skip(size >= 0 ? size : skipStep(r.bytes, r.offset, size) - r.offset);
 }
+
+// Numbers of the line number program: DWARF 5, section 7.22.
+
+/** Standard line number opcodes. */
+export const DW_LNS = {
+  copy: 1,
+  advance_pc: 2,
+  advance_line: 3,
+  set_file: 4,
+  set_column: 5,
+  negate_stmt: 6,
+  set_basic_block: 7,
+  const_add_pc: 8,
+  fixed_advance_pc: 9,
+  set_prologue_end: 10,
+  set_epilogue_begin: 11,
+  set_isa: 12,
+} as const;
+
+/** Extended line number opcodes. */
+export const DW_LNE = {
+  end_sequence: 1,
+  set_address: 2,
+} as const;
+
+/** What a directory or file entry holds. */
+const DW_LNCT = {
+  path: 1,
+  directory_index: 2,
+} as const;

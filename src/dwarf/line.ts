@@ -15,8 +15,8 @@ import {
   lastNotAbove,
   NO_ADDRESS,
 } from '../elf/index.js';
-import { DW_LNE, DW_LNS } from './line-codes.js';
 import type { LineHeader } from './line-header.js';
+import { DW_LNE, DW_LNS } from './line-header.js';
 
 export interface LineRow {
   readonly address: CodeAddress;

@@ -9,7 +9,7 @@
 import type { Budget } from '../base/budget.js';
 import { ByteReader } from '../base/byte-reader.js';
 import { RsptraceError } from '../base/errors.js';
-import { asText, textAt } from './text-at.js';
+import { asText, textAt } from '../base/file-bytes.js';
 
 /** How a value is passed: `words` if it is an aggregate or unknown. */
 export interface BtfValue {

@@ -7,9 +7,9 @@
 // psABI has types of its own. In a program at fixed addresses every aligned word of 4 or 8 bytes counts.
 import { type Addr, addr } from '../base/addr.js';
 import type { CodeAddress } from './code-address.js';
-import { ET, SHF } from './constants.js';
 import type { ElfFile } from './elf.js';
 import type { ElfSection } from './headers.js';
+import { ET, SHF } from './headers.js';
 import { packedPlaces, SHT_RELR } from './loaded-image.js';
 
 const PT_LOAD = 1;

@@ -5,17 +5,19 @@ import { messageOf, RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import { type ByteSource, type BytesInPart, FileSource, MemorySource } from './byte-source.js';
 import { type CodeAddress, CodeSpace } from './code-address.js';
-import { ET, SHF, SHT } from './constants.js';
 import { type DebugFileOptions, findDebugFile, findSplitPackage, type OpenOptions } from './debug-file.js';
 import { FileBytes } from './file-bytes.js';
 import {
   type ElfHeader,
   type ElfSection,
   type ElfSegment,
+  ET,
   isAllocated,
   readHeader,
   readSections,
   readSegments,
+  SHF,
+  SHT,
 } from './headers.js';
 import { LoadedImage } from './loaded-image.js';
 import { placedObject } from './object-file.js';

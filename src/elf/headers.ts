@@ -10,9 +10,8 @@ import { type Addr, addr } from '../base/addr.js';
 import type { Budget } from '../base/budget.js';
 import type { ByteReader } from '../base/byte-reader.js';
 import { RsptraceError } from '../base/errors.js';
-import { SHF } from './constants.js';
+import { asText, textAt } from '../base/file-bytes.js';
 import type { FileBytes } from './file-bytes.js';
-import { asText, textAt } from './text-at.js';
 
 /** Bytes of the header of a 64-bit file. */
 export const ELF_HEADER = 64;
@@ -144,3 +143,8 @@ function readSection(r: ByteReader, index: number, bias: bigint): ElfSection & {
   const rest = { link, info: r.u32(), align: r.u64n(), entrySize: r.u64n() };
   return { index, nameOffset, name: '', type, flags, address, offset, size, ...rest };
 }
+
+// ELF types, section types and section flags: System V ABI, "Object Files".
+export const ET = { REL: 1, EXEC: 2, DYN: 3, CORE: 4 } as const;
+export const SHT = { SYMTAB: 2, NOTE: 7, NOBITS: 8 } as const;
+export const SHF = { WRITE: 1, ALLOC: 2, EXECINSTR: 4 } as const;

@@ -2,10 +2,11 @@
 // with a symbol (R_*_JUMP_SLOT, R_*_GLOB_DAT, R_*_64).
 //
 //   r_offset (8) | r_info (8): type in the low half, symbol in the high half | r_addend (8)
+
+import { asText, textAt } from '../base/file-bytes.js';
 import type { CodeAddress } from './code-address.js';
-import { SHF } from './constants.js';
 import type { ElfFile } from './elf.js';
-import { asText, textAt } from './text-at.js';
+import { SHF } from './headers.js';
 
 const SHT_RELA = 4;
 const ENTRY = 24;

@@ -1,11 +1,12 @@
+export { asText, textAt } from '../base/file-bytes.js';
 export { type BtfFunction, type BtfValue, btfFunctions, btfMember } from './btf.js';
 export { type BytesInPart, wholly } from './byte-source.js';
 export { type CodeAddress, CodeSpace, lastNotAbove, NO_ADDRESS, signedWord } from './code-address.js';
 export { codePointers } from './code-pointers.js';
-export { ET, SHF, SHT } from './constants.js';
 export { type DebugFileOptions, debugLink, type OpenOptions } from './debug-file.js';
 export { ElfFile, type ElfNote } from './elf.js';
 export type { ElfSection, ElfSegment } from './headers.js';
+export { ET, SHF, SHT } from './headers.js';
 export { importSlots } from './imports.js';
 export { IntervalIndex, IntervalList } from './intervals.js';
 export { type Column, Kept } from './kept.js';
@@ -13,4 +14,3 @@ export { KeptAnswers } from './kept-answers.js';
 export { KnownCode } from './known-code.js';
 export { DwarfSections, type SectionSource } from './sections.js';
 export { type ElfSymbol, ElfSymbols } from './symbols.js';
-export { asText, textAt } from './text-at.js';

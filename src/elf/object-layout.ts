@@ -1,6 +1,5 @@
-import { SHF, SHT } from './constants.js';
 import type { FileBytes } from './file-bytes.js';
-import { type ElfSection, isAllocated } from './headers.js';
+import { type ElfSection, isAllocated, SHF, SHT } from './headers.js';
 
 const SHF_TLS = 0x400;
 const PAGE = 0x1000;

@@ -4,9 +4,9 @@ import type { Budget } from '../base/budget.js';
 import { ByteReader } from '../base/byte-reader.js';
 import { messageOf, partMissing, RsptraceError } from '../base/errors.js';
 import { type BytesInPart, wholly } from './byte-source.js';
-import { SHT } from './constants.js';
 import type { FileBytes } from './file-bytes.js';
 import type { ElfSection } from './headers.js';
+import { SHT } from './headers.js';
 
 // Compressed sections: gABI, chapter 4, "Section Compression" (Elf64_Chdr before a zlib or zstd stream).
 //

@@ -1,8 +1,8 @@
 import type { Budget } from '../base/budget.js';
+import { asText, textAt } from '../base/file-bytes.js';
 import { madeOnce } from '../base/made-once.js';
 import { type BytesInPart, wholly } from './byte-source.js';
 import type { ElfFile } from './elf.js';
-import { asText, textAt } from './text-at.js';
 
 const NOTHING = new Uint8Array(0);
 

@@ -8,11 +8,11 @@
 import type { Addr } from '../base/addr.js';
 import type { Budget } from '../base/budget.js';
 import { ByteReader } from '../base/byte-reader.js';
+import { asText, textAt } from '../base/file-bytes.js';
 import { type CodeAddress, type CodeSpace, lastNotAbove, signedWord } from './code-address.js';
 import type { ElfFile } from './elf.js';
 import type { ElfSection } from './headers.js';
 import { IntervalIndex, IntervalList } from './intervals.js';
-import { asText, textAt } from './text-at.js';
 
 export interface ElfSymbol {
   readonly name: string;

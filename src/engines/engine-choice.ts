@@ -1,7 +1,6 @@
 import { type Architecture, controlBlock, type HartSource, type ProbeCode } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
-import { RsptraceError } from '../base/errors.js';
-import { isRefusal, type Refusal } from '../base/refusal.js';
+import { isRefusal, type Refusal, RsptraceError } from '../base/errors.js';
 import { lookAtCode, type PatchVerdict, planSites, type RecordSources, type SitePlan } from '../inject/index.js';
 import { type CodeEntries, type CodeFacts, codeOf, type ReadPlan } from '../probes/index.js';
 import type { ProbeFact } from '../trace/index.js';

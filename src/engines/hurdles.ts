@@ -1,6 +1,6 @@
 // What keeps probes from running without stops: all of it at once, before anything is written to the target.
 import type { Addr } from '../base/addr.js';
-import { isRefusal, type Refusal } from '../base/refusal.js';
+import { isRefusal, type Refusal } from '../base/errors.js';
 import { type ClosedCounter, closedCounter } from '../clock/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { type Site, type SitePlan, whyProcessStops, within } from '../inject/index.js';

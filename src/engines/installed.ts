@@ -1,6 +1,6 @@
 import type { Addr } from '../base/addr.js';
+import { isRefusal } from '../base/errors.js';
 import { silent } from '../base/logger.js';
-import { isRefusal } from '../base/refusal.js';
 import type { StopObserver } from '../calls/index.js';
 import {
   clearSlack,

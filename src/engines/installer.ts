@@ -1,8 +1,7 @@
 import type { ProbeCode } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
-import { messageOf, RsptraceError } from '../base/errors.js';
+import { isRefusal, messageOf, type Refusal, RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
-import { isRefusal, type Refusal } from '../base/refusal.js';
 import {
   codeRoom,
   findThreadWords,

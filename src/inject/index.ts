@@ -14,6 +14,7 @@ export { type TakenOut, takeOutOwnCode } from './own-code.js';
 export { lookAtCode, type PatchVerdict } from './patchable-code.js';
 export { callerKeeps, codeIsFull, type Patch, type Trampoline } from './place-site.js';
 export type { Placement } from './placement.js';
+export { type ServedCode, servedAt } from './placement.js';
 export { processCode, processMemory, whyProcessStops } from './process-memory.js';
 export { ProcessUnwinders, unwinderRoom } from './process-unwinders.js';
 export { isRawLog, type LogPart, LogReader, RawLog, rawLogMagic } from './raw-log.js';
@@ -26,7 +27,6 @@ export {
 } from './record-dispatcher.js';
 export type { RecordSources } from './record-layout.js';
 export type { Piece } from './ring.js';
-export { type ServedCode, servedAt } from './served-code.js';
 export { codeRoom, entryOnly, middleOf, planFormats, planSites, type Site, type SitePlan } from './sites.js';
 export { StoppedDrain } from './stopped-drain.js';
 export { TargetEngine } from './target-engine.js';

@@ -1,6 +1,6 @@
 import type { Displaced, DisplacedInside, FunctionExit, PatchKind, ProbeCode } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
-import type { Refusal } from '../base/refusal.js';
+import type { Refusal } from '../base/errors.js';
 import { firstWhere } from '../base/search.js';
 import type { InnerPlace, ReadPlan } from '../probes/index.js';
 import { type Objection, objectionTo, type Proof, proofOf, type Replaced, type Subject } from '../proof/index.js';

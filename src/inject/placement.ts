@@ -2,9 +2,9 @@ import type { FrameNotes, HookFrame, ProbeCode, RingGeometry } from '../arch/ind
 import { type Addr, addOffset } from '../base/addr.js';
 import { alignment, allocator } from './code-allocator.js';
 import { refuseUntilAgreed } from './inner-places.js';
+import { pieceBefore } from './interrupted.js';
 import { type Patch, type PlacedSite, type Places, placeSite, type Trampoline } from './place-site.js';
-import type { Piece, Write } from './ring.js';
-import { type ServedCode, servedCode } from './served-code.js';
+import { inOrder, type Piece, type Write } from './ring.js';
 import { bytesReplaced, type Site } from './sites.js';
 
 interface CodeRoom {
@@ -131,4 +131,30 @@ function refuseDisagreeing(sites: readonly Site[], refused: Map<number, string>)
   const plans = sites.map(({ plan }) => plan);
   refuseUntilAgreed(plans, (at) => bytesReplaced(sites[at]), lost);
   for (const [at, why] of lost) refused.set(sites[at]?.index ?? -1, why);
+}
+
+// Whose trampolines lie where.
+
+/** Code of a trampoline, and the probe that it serves. */
+export interface ServedCode extends Piece {
+  readonly site: { readonly index: number; readonly plan: { readonly name: string; readonly address: Addr } };
+}
+
+/** In the order of memory: also the jumps on the way there. */
+function servedCode(trampolines: readonly Trampoline[]): readonly ServedCode[] {
+  return inOrder(
+    trampolines.flatMap(({ site, entry, exit, ends, hop }) =>
+      [entry, ...(exit ? [exit] : []), ...(hop ? [hop] : []), ...ends].map(({ address, bytes }) => ({
+        site,
+        address,
+        length: bytes.length,
+      })),
+    ),
+  );
+}
+
+/** The code at an address. `sorted`: as {@link servedCode} gives it. */
+export function servedAt(sorted: readonly ServedCode[], pc: bigint): ServedCode | undefined {
+  const last = pieceBefore(sorted, pc + 1n);
+  return last && pc < addOffset(last.address, last.length) ? last : undefined;
 }

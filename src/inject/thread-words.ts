@@ -1,5 +1,5 @@
 import { type Addr, addr } from '../base/addr.js';
-import type { Refusal } from '../base/refusal.js';
+import type { Refusal } from '../base/errors.js';
 import { pidOf, registerOf, type Session } from '../rsp/index.js';
 import type { RecordFormat } from './record-layout.js';
 import type { Site } from './sites.js';

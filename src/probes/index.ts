@@ -2,7 +2,6 @@ export { bytesIn, type ValuePlace } from './argument-places.js';
 export { CodeEntries } from './code-entries.js';
 export { type CodeFacts, codeFacts } from './code-facts.js';
 export type { FunctionArgument, FunctionProbe } from './describer.js';
-export type { ExcludedFunction } from './excluded-function.js';
 export { type Conditions, holds, holdsAtStop, operandAt, placeIn } from './expressions/comparison.js';
 export { compares, eachComparison, operators } from './expressions/condition.js';
 export {
@@ -17,6 +16,7 @@ export {
 } from './expressions/plan.js';
 export { ofFuture, onlyInState, ProgramExpressions, rootOf } from './expressions/program.js';
 export { compileGlob, nearest } from './glob.js';
+export type { ExcludedFunction } from './inlined-functions.js';
 export { type PlannedStop, plannedStops } from './inner-windows.js';
 export { type FunctionOptions, FunctionTracer } from './kinds/fn/tracer.js';
 export { askedKinds, kinds, parseProbe } from './kinds/index.js';

@@ -1,7 +1,6 @@
 import type { Addr } from '../base/addr.js';
 import { type DebugInfo, functionName, inlinedCopies, qualifiedName } from '../dwarf/index.js';
 import type { FunctionRef } from '../trace/index.js';
-import type { ExcludedFunction } from './excluded-function.js';
 
 /** A function with inlined copies. */
 interface InlinedFunction {
@@ -56,4 +55,11 @@ export function inlinedFunctions(debug: DebugInfo, takes = (_name: string): bool
     found.set(own.name, entry);
   }
   return [...found].map(([name, { names, into }]) => ({ name, names: [...names], into: [...into] }));
+}
+
+/** A function that matches and still is not probed. */
+export interface ExcludedFunction {
+  readonly name: string;
+  readonly address: Addr;
+  readonly reason: string;
 }

@@ -1,13 +1,13 @@
 import type { Architecture } from '../arch/index.js';
 import { addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
+import { madeOnce } from '../base/made-once.js';
 import type { RegisterReader } from '../base/memory-reader.js';
 import { entriesOf, statOf, textOf } from '../base/proc.js';
 import { hartName, verifyLoadedIn } from '../target/index.js';
 import { type HartLook, LoadedCode } from '../target/stacks/index.js';
 import { type Frame, StackWindow } from '../target/unwind/index.js';
 import type { ClockInfo, GuestNanos } from '../trace/index.js';
-import { KernelCalls } from './kernel-calls.js';
 import { type Perf, startPerf } from './perf.js';
 import { type PerfSample, PerfStream } from './perf-stream.js';
 import { begun, type ProfileFacts, type ProfileOptions } from './profile.js';
@@ -161,4 +161,39 @@ function idOf(pid: number, tid: number): string {
 function secondsOf(pid: number): number | undefined {
   const [state, ...fields] = statOf(pid);
   return state === undefined || /[ZX]/.test(state) ? undefined : (Number(fields[10]) + Number(fields[11])) / ticks;
+}
+
+/** A function of the kernel that begins a system call. */
+interface CallCode {
+  readonly name: string;
+  readonly low: bigint;
+  /** Where the next symbol begins. */
+  readonly high: bigint;
+}
+
+/** `__x64_sys_read`, and what that may end with a jump to: `ksys_read`, `__sys_sendto`. */
+const call = /^([0-9a-f]{16}) [tT] (?:k|__(?:[a-z0-9]+_)?)sys_(\w+)\n(?=([0-9a-f]{16}))/gm;
+
+/** Which system call the kernel is in, by its symbols. Few users may see where these are. */
+export class KernelCalls {
+  readonly #symbols: () => string;
+  #calls: readonly CallCode[] | undefined;
+  /** By return addresses; '' for one that is in none of them. */
+  readonly #known = new Map<bigint, string>();
+
+  constructor(symbols = () => textOf('/proc/kallsyms')) {
+    this.#symbols = symbols;
+  }
+
+  /** `chain`: where the kernel is, and return addresses. */
+  of(chain: readonly bigint[]): string | undefined {
+    return chain.map((at) => madeOnce(this.#known, at, () => this.#at(at))).find((name) => name !== '');
+  }
+
+  #at(address: bigint): string {
+    this.#calls ??= [...this.#symbols().matchAll(call)].map(([, low, name = '', high]) => {
+      return { name, low: BigInt(`0x${low}`), high: BigInt(`0x${high}`) };
+    });
+    return this.#calls.find(({ low, high }) => address >= low && address < high)?.name ?? '';
+  }
 }

@@ -1,5 +1,5 @@
 import { hex } from '../base/addr.js';
-import { isRefusal } from '../base/refusal.js';
+import { isRefusal } from '../base/errors.js';
 import type { ResetWatch } from '../stop/index.js';
 import type { ResetVector } from '../target/index.js';
 import type { GuestNanos } from '../trace/index.js';

@@ -1,5 +1,4 @@
 export { tooEarly } from './early-stops.js';
-export type { ForeignHits } from './foreign-hits.js';
 export { HartNumbers } from './harts.js';
 export { type InputObserver, KeptRecords, type Recovered } from './kept-records.js';
 export type { LogEntry } from './log-entries.js';
@@ -19,7 +18,7 @@ export {
   watchesOf,
 } from './program.js';
 export { choicesOfOthers, prepare } from './programs.js';
-export type { Quiet, QuietHart } from './quiet.js';
+export type { ForeignHits, Quiet, QuietHart } from './quiet.js';
 export { record } from './record.js';
 export type { EnginesChosen, Progress, Recording, RecordOptions } from './recording.js';
 export type { LogRequest } from './recording-log.js';

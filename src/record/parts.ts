@@ -1,7 +1,6 @@
 import { type Addr, hex } from '../base/addr.js';
-import { type RsptraceError, toError } from '../base/errors.js';
+import { isRefusal, type RsptraceError, toError } from '../base/errors.js';
 import { silent } from '../base/logger.js';
-import { isRefusal } from '../base/refusal.js';
 import type { ElfFile } from '../elf/index.js';
 import { counterHurdle, Engines } from '../engines/index.js';
 import { entryPlan, type PlannedStop, plannedStops } from '../probes/index.js';

@@ -1,7 +1,6 @@
 import type { StuckTask } from '../async/futures/index.js';
-import { messageOf } from '../base/errors.js';
+import { isRefusal, messageOf } from '../base/errors.js';
 import { partOf, silent } from '../base/logger.js';
-import { isRefusal } from '../base/refusal.js';
 import { verifyRuntime } from '../base/runtime.js';
 import { instructionClock } from '../clock/index.js';
 import { DigestPace, restTimes } from '../inject/index.js';
@@ -9,8 +8,8 @@ import { watchRef } from '../probes/index.js';
 import { type StopReply, stubOfHandshake } from '../rsp/index.js';
 import { meanwhile } from '../target/index.js';
 import { boundTallies, type GuestNanos, type HartInfo, type RecordingFacts, type TallyRow } from '../trace/index.js';
-import { foreignHits } from './foreign-hits.js';
 import type { Parts } from './parts.js';
+import { foreignHits } from './quiet.js';
 import type { Recording, RecordOptions } from './recording.js';
 import { Run } from './run.js';
 import { allCalls, emitStuck } from './tracers.js';

@@ -1,8 +1,7 @@
 import type { StuckTask } from '../async/futures/index.js';
 import type { Addr } from '../base/addr.js';
-import type { RsptraceError } from '../base/errors.js';
+import type { Refusal, RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
-import type { Refusal } from '../base/refusal.js';
 import type { HitObserver } from '../calls/index.js';
 import type { ClockName, ClosedCounter, InstructionClock, StopLeak } from '../clock/index.js';
 import type { EngineName, Hurdle } from '../engines/index.js';
@@ -22,9 +21,8 @@ import type {
   TraceSink,
   WatchRef,
 } from '../trace/index.js';
-import type { ForeignHits } from './foreign-hits.js';
 import type { Program } from './program.js';
-import type { Quiet, QuietOptions } from './quiet.js';
+import type { ForeignHits, Quiet, QuietOptions } from './quiet.js';
 import type { LogRequest } from './recording-log.js';
 
 export interface RecordOptions {

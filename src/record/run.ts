@@ -1,9 +1,8 @@
 import { basename } from 'node:path';
 import type { Architecture } from '../arch/index.js';
 import { hex } from '../base/addr.js';
-import { messageOf, RsptraceError } from '../base/errors.js';
+import { isRefusal, messageOf, RsptraceError } from '../base/errors.js';
 import { partOf, silent } from '../base/logger.js';
-import { isRefusal } from '../base/refusal.js';
 import { QueuedStops, type Tracer } from '../calls/index.js';
 import type { ClockReader, StopLeak } from '../clock/index.js';
 import type { ReadPlan } from '../probes/index.js';

@@ -1,6 +1,5 @@
 import type { Addr } from '../base/addr.js';
-import { RsptraceError } from '../base/errors.js';
-import { isRefusal, type Refusal } from '../base/refusal.js';
+import { isRefusal, type Refusal, RsptraceError } from '../base/errors.js';
 import {
   type ClockLeak,
   type ClockReader,

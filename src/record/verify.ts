@@ -1,7 +1,6 @@
 import { type Addr, addOffset, addr, hex } from '../base/addr.js';
-import { RsptraceError } from '../base/errors.js';
+import { isRefusal, type Refusal, RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
-import { isRefusal, type Refusal } from '../base/refusal.js';
 import type { ElfFile } from '../elf/index.js';
 import {
   cautionsOf,

@@ -11,7 +11,7 @@
 //      0x00 flags   0x08 KiB of RAM from 1 MiB on   0x14 modules | their list: start, end, ... (16 bytes each)
 //      0x2c bytes of the memory map | its address (4 bytes each)
 import { type Addr, addOffset, addr, hex } from '../base/addr.js';
-import type { Refusal } from '../base/refusal.js';
+import type { Refusal } from '../base/errors.js';
 import { registerOf, type Session, type TargetMemory } from '../rsp/index.js';
 import type { BootImage } from '../target/index.js';
 import type { MapFormat, Taken } from './memory-map.js';

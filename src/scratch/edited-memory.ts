@@ -1,5 +1,5 @@
 import { type Addr, hex } from '../base/addr.js';
-import type { Refusal } from '../base/refusal.js';
+import type { Refusal } from '../base/errors.js';
 import type { TargetMemory } from '../rsp/index.js';
 
 interface Write {

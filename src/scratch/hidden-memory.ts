@@ -1,6 +1,6 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset, addr, hex } from '../base/addr.js';
-import { isRefusal, type Refusal } from '../base/refusal.js';
+import { isRefusal, type Refusal } from '../base/errors.js';
 import type { Session } from '../rsp/index.js';
 import type { GuestRam } from '../target/index.js';
 import type { HiddenRam } from './machines/machine.js';

@@ -1,7 +1,7 @@
 import type { Architecture } from '../arch/index.js';
 import { addr, hex } from '../base/addr.js';
+import { isRefusal, type Refusal } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
-import { isRefusal, type Refusal } from '../base/refusal.js';
 import type { ElfFile } from '../elf/index.js';
 import type { Session } from '../rsp/index.js';
 import { commandLineOf, type MemoryPiece, qemuOptions, ResetVector, readMemoryTree } from '../target/index.js';

@@ -1,7 +1,6 @@
 // A device tree that QEMU has put into RAM, and puts there again at every reset. The machine has not run an instruction.
 import { type Addr, addr, hex } from '../base/addr.js';
-import { RsptraceError } from '../base/errors.js';
-import { isRefusal, type Refusal } from '../base/refusal.js';
+import { isRefusal, type Refusal, RsptraceError } from '../base/errors.js';
 import type { Session, TargetMemory } from '../rsp/index.js';
 import { FDT_HEADER, fdtSize, readFdt, writeFdtSize } from '../target/index.js';
 import { writeAllOrNone } from './edited-memory.js';

@@ -1,6 +1,6 @@
 // RAM that is removed from the memory map of an x86 kernel, between firmware and kernel.
 import { type Addr, addOffset, addr, hex } from '../base/addr.js';
-import { isRefusal, type Refusal } from '../base/refusal.js';
+import { isRefusal, type Refusal } from '../base/errors.js';
 import { registerOf, type Session, type StopReply } from '../rsp/index.js';
 import type { BootImage } from '../target/index.js';
 import { mapPlace } from './boot-protocols.js';

@@ -1,8 +1,8 @@
 // Page tables that other harts than the stopped one have, or may begin with.
 import type { AddressSpace, Architecture } from '../arch/index.js';
 import { type Addr, addOffset, hex } from '../base/addr.js';
+import { isRefusal, type Refusal } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
-import { isRefusal, type Refusal } from '../base/refusal.js';
 import type { ElfFile } from '../elf/index.js';
 import { registersOf, type Session } from '../rsp/index.js';
 import { currentAddressSpace, type GuestRam } from '../target/index.js';

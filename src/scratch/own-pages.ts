@@ -1,7 +1,7 @@
 // Memory of ours in a kernel's page tables, also in those that the kernel makes later.
 import type { AddressSpace, Architecture, LargePageTable } from '../arch/index.js';
 import { type Addr, addOffset, addr, hex } from '../base/addr.js';
-import { isRefusal, type Refusal } from '../base/refusal.js';
+import { isRefusal, type Refusal } from '../base/errors.js';
 import type { Session, TargetMemory } from '../rsp/index.js';
 import { checkMapped } from './region-access.js';
 import { LARGE_PAGE, PAGE, partOf, type Region } from './scratch.js';

@@ -1,5 +1,5 @@
 import { type Architecture, architectures } from '../arch/index.js';
-import { isRefusal, type Refusal } from '../base/refusal.js';
+import { isRefusal, type Refusal } from '../base/errors.js';
 import { keyValues, qemuOptions, qemuSize } from '../target/index.js';
 import { emulatedBy, machinesWith } from './machines/index.js';
 import type { Hide, Hiding, Machine } from './machines/machine.js';

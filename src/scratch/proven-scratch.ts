@@ -1,4 +1,4 @@
-import { isRefusal, type Refusal } from '../base/refusal.js';
+import { isRefusal, type Refusal } from '../base/errors.js';
 import { beginPrivacyProof, type PrivacyProof } from './prove-private.js';
 import type { Scratch } from './scratch.js';
 import { shareThroughRam } from './shared-memory.js';

@@ -1,6 +1,6 @@
 import type { AddressSpace } from '../arch/index.js';
 import { type Addr, addOffset, hex } from '../base/addr.js';
-import type { Refusal } from '../base/refusal.js';
+import type { Refusal } from '../base/errors.js';
 import type { Session, TargetMemory } from '../rsp/index.js';
 import type { GuestRam } from '../target/index.js';
 import { PAGE, type Region, type SharedMemory } from './scratch.js';

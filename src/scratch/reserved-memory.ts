@@ -1,7 +1,6 @@
 import type { AddressSpace, Architecture } from '../arch/index.js';
 import { type Addr, addOffset, addr, hex } from '../base/addr.js';
-import { RsptraceError } from '../base/errors.js';
-import { isRefusal, type Refusal } from '../base/refusal.js';
+import { isRefusal, type Refusal, RsptraceError } from '../base/errors.js';
 import type { ElfFile } from '../elf/index.js';
 import type { Session } from '../rsp/index.js';
 import { currentAddressSpace, type GuestRam } from '../target/index.js';

@@ -1,6 +1,6 @@
 import type { AddressSpace } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
-import type { Refusal } from '../base/refusal.js';
+import type { Refusal } from '../base/errors.js';
 import type { SystemCalls } from './system-calls.js';
 
 /** A piece of the target's memory. */

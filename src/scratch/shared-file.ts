@@ -1,7 +1,7 @@
 import { closeSync, ftruncateSync, openSync, rmSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Refusal } from '../base/errors.js';
 import { messageOf } from '../base/errors.js';
-import type { Refusal } from '../base/refusal.js';
 import type { SharedMemory } from './scratch.js';
 import { inFile, sharedMemory } from './shared-memory.js';
 

@@ -1,8 +1,8 @@
 import type { Architecture } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
+import type { Refusal } from '../base/errors.js';
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
-import type { Refusal } from '../base/refusal.js';
 import type { ElfFile } from '../elf/index.js';
 import type { Session } from '../rsp/index.js';
 import type { GuestRam } from '../target/index.js';

@@ -1,7 +1,6 @@
 import { addOffset } from '../base/addr.js';
-import { RsptraceError } from '../base/errors.js';
+import { isRefusal, type Refusal, RsptraceError } from '../base/errors.js';
 import { partOf } from '../base/logger.js';
-import { isRefusal, type Refusal } from '../base/refusal.js';
 import { type ElfFile, SHF } from '../elf/index.js';
 import { hasOwnFirmware, turnsPagingOn } from '../target/index.js';
 import { mapIntoProcess } from './linux-process.js';

@@ -1,6 +1,6 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset, hex } from '../base/addr.js';
-import { isRefusal, type Refusal } from '../base/refusal.js';
+import { isRefusal, type Refusal } from '../base/errors.js';
 import type { ElfFile } from '../elf/index.js';
 import type { Session } from '../rsp/index.js';
 import { currentAddressSpace, isLinux } from '../target/index.js';

@@ -1,5 +1,5 @@
 import { type Addr, addOffset, addr, hex } from '../base/addr.js';
-import { isRefusal, type Refusal } from '../base/refusal.js';
+import { isRefusal, type Refusal } from '../base/errors.js';
 import type { ElfFile } from '../elf/index.js';
 import type { Session } from '../rsp/index.js';
 import { type FdtRange, type GuestRam, readMemoryTree } from '../target/index.js';

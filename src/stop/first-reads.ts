@@ -1,7 +1,7 @@
 import { type AddressSpaces, walkNow } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
+import { isRefusal } from '../base/errors.js';
 import type { RegisterReader } from '../base/memory-reader.js';
-import { isRefusal } from '../base/refusal.js';
 import type { MemoryRequest } from '../calls/index.js';
 import type { ClockReader } from '../clock/index.js';
 import type { Reply } from '../rsp/index.js';

@@ -10,8 +10,8 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { type Addr, addr } from '../base/addr.js';
 import { ByteReader } from '../base/byte-reader.js';
+import type { Refusal } from '../base/errors.js';
 import { messageOf } from '../base/errors.js';
-import type { Refusal } from '../base/refusal.js';
 import { ElfFile } from '../elf/index.js';
 
 export interface BootImage {

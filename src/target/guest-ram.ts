@@ -13,10 +13,9 @@
 
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { type Addr, addr, hex } from '../base/addr.js';
-import { messageOf } from '../base/errors.js';
+import { isRefusal, messageOf, type Refusal } from '../base/errors.js';
 import { readFully, writeFully } from '../base/file-bytes.js';
 import { type Logger, silent } from '../base/logger.js';
-import { isRefusal, type Refusal } from '../base/refusal.js';
 import type { Session, TargetMemory } from '../rsp/index.js';
 import { chunksOf, type MemoryPiece, type RamChunk, type RamRange, ramPieces } from './machine-ram.js';
 import { type Mapping, mapsOf } from './process-memory.js';

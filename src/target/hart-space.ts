@@ -1,8 +1,8 @@
 // How a stopped hart sees memory.
 import type { AddressSpace, Architecture, Mapping } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
+import { isRefusal, type Refusal } from '../base/errors.js';
 import type { MemoryReader } from '../base/memory-reader.js';
-import { isRefusal, type Refusal } from '../base/refusal.js';
 import { registersOf, type Session } from '../rsp/index.js';
 
 /** A stopped hart's view of memory, read through the stub: of `hart`, or of the one that has stopped. */

@@ -1,5 +1,5 @@
 import type { Architecture, HartSource } from '../arch/index.js';
-import type { Refusal } from '../base/refusal.js';
+import type { Refusal } from '../base/errors.js';
 import type { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import type { Session } from '../rsp/index.js';

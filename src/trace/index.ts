@@ -18,6 +18,7 @@ export { CallsBelow } from './events/calls-below.js';
 export { type Disturbance, disturbanceOf, ownSpans, type Span } from './events/disturbance.js';
 export { Durations } from './events/durations.js';
 export * from './events/events.js';
+export { probeFrom, probeJson, type SavedProbe, savedProbe } from './events/facts.js';
 export type { Finding, FindingKind } from './events/finding.js';
 export { Findings } from './events/findings.js';
 export { findingsText, findingText } from './events/findings-text.js';
@@ -34,7 +35,6 @@ export { isEnd } from './events/open-calls.js';
 export { asyncKindOf } from './events/refs.js';
 export { isOfPart, placeOf } from './events/roots.js';
 export { type SampleFacts, sampleFactsJson, sampleFactsLines } from './events/sample-facts.js';
-export { probeFrom, probeJson, type SavedProbe, savedProbe } from './events/saved-probe.js';
 export { Choosing, type Chosen, chosenByName, Inside, isNamed, type Selection } from './events/selection.js';
 export { Filter, Fold, FromFirstEvent, onEvents, tee } from './events/sinks.js';
 export { type StopError, Summary, type SummaryRow, summaryJson } from './events/summary.js';
@@ -88,6 +88,6 @@ export {
   histogramTexts,
   type TallyRow,
   tallyJson,
+  threadTable,
 } from './report/tallies.js';
 export { type AwaitAt, type TaskAt, TasksAt } from './report/tasks-at.js';
-export { threadTable } from './report/thread-table.js';

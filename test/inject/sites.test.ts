@@ -2,7 +2,7 @@
 import t from 'tap';
 import { aarch64 } from '../../src/arch/index.js';
 import { addr } from '../../src/base/addr.js';
-import { isRefusal } from '../../src/base/refusal.js';
+import { isRefusal } from '../../src/base/errors.js';
 import { planSites, type RecordSources } from '../../src/inject/index.js';
 import type { ReadPlan } from '../../src/probes/index.js';
 import { proofOf } from '../../src/proof/index.js';

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { architectureNamed } from '../../src/arch/index.js';
-import { KernelCalls } from '../../src/profile/kernel-calls.js';
+import { KernelCalls } from '../../src/profile/by-perf.js';
 import { type PerfSample, PerfStream } from '../../src/profile/perf-stream.js';
 
 const file = (name: string): string => join(import.meta.dirname, name);

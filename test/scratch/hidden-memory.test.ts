@@ -2,7 +2,7 @@
 
 import t from 'tap';
 import { addOffset, addr } from '../../src/base/addr.js';
-import { isRefusal } from '../../src/base/refusal.js';
+import { isRefusal } from '../../src/base/errors.js';
 import { connect, type Session } from '../../src/rsp/index.js';
 import { HiddenMemory, type HiddenMemoryPlan, planHiddenMemory } from '../../src/scratch/index.js';
 import { elfPath, guest, parseLab, qemuArgv, TIMING_DEPENDENT } from '../qemu/guests/guests.js';

@@ -1,7 +1,7 @@
 // Hidden RAM under a kernel that pages: leaf entries beside its text, in both of its address spaces, and nothing left of them.
 import t from 'tap';
 import { type Addr, addOffset, addr } from '../../src/base/addr.js';
-import { isRefusal } from '../../src/base/refusal.js';
+import { isRefusal } from '../../src/base/errors.js';
 import { currentAddressSpace, turnsPagingOn } from '../../src/target/index.js';
 import { elfPath } from '../qemu/guests/guests.js';
 import { hiddenMachine, programOf } from '../support/hidden.js';

@@ -4,7 +4,7 @@ import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
-import { isRefusal } from '../../src/base/refusal.js';
+import { isRefusal } from '../../src/base/errors.js';
 import { planHiddenMemory } from '../../src/scratch/index.js';
 import { SharedFile } from '../../src/scratch/shared-file.js';
 import { keyValues, nanosPerInstruction, qemuOptions, qemuSize } from '../../src/target/qemu-options.js';

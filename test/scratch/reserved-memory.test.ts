@@ -6,8 +6,7 @@ import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import type { Architecture } from '../../src/arch/index.js';
 import { type Addr, addOffset, addr } from '../../src/base/addr.js';
-import { RsptraceError } from '../../src/base/errors.js';
-import { isRefusal, type Refusal } from '../../src/base/refusal.js';
+import { isRefusal, type Refusal, RsptraceError } from '../../src/base/errors.js';
 import { ElfFile } from '../../src/elf/index.js';
 import { connect, type Session } from '../../src/rsp/index.js';
 import {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Test } from 'tap';
 import { startQemu } from '../../src/api/qemu.js';
 import { type Architecture, architectureOf, architectures } from '../../src/arch/index.js';
-import { isRefusal } from '../../src/base/refusal.js';
+import { isRefusal } from '../../src/base/errors.js';
 import { ElfFile } from '../../src/elf/index.js';
 import { connect, type Session } from '../../src/rsp/index.js';
 import { HiddenMemory, type HiddenMemoryPlan, planHiddenMemory } from '../../src/scratch/index.js';

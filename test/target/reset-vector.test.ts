@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap';
 import { riscv64 } from '../../src/arch/index.js';
 import { type Addr, addOffset, addr } from '../../src/base/addr.js';
-import { isRefusal } from '../../src/base/refusal.js';
+import { isRefusal } from '../../src/base/errors.js';
 import type { Session } from '../../src/rsp/index.js';
 import { ResetVector } from '../../src/target/index.js';
 import { elfPath, guest, parseLab, qemuArgv } from '../qemu/guests/guests.js';

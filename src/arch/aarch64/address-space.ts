@@ -20,8 +20,8 @@
 // Refused: EL3, AArch32, the second stage, which a hypervisor's guests have. Not read: permission overlays and indirect
 // permissions. A leaf without AF counts as mapped: its memory is there.
 import { type Addr, addr } from '../../base/addr.js';
+import type { Refusal } from '../../base/errors.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
-import type { Refusal } from '../../base/refusal.js';
 import type { AddressSpaces, Translation } from '../pages/address-space.js';
 import { type Entry, sizeAt, spaceOf, type Tables } from '../pages/page-walk.js';
 import { M, ofEachLevel, type Regime, regimeOf, rootOf } from './privilege.js';

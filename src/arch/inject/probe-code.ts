@@ -1,5 +1,5 @@
 import type { Addr } from '../../base/addr.js';
-import type { Refusal } from '../../base/refusal.js';
+import type { Refusal } from '../../base/errors.js';
 import type { Step } from './code-path.js';
 import type { Displaced, DisplacedInside, ExitOptions, FunctionExit, Hop, InnerPatch, PatchKind } from './displaced.js';
 import type { CounterCalibration, ProcessCode } from './process-code.js';

@@ -1,5 +1,5 @@
 import { type Addr, addOffset } from '../../base/addr.js';
-import { isRefusal, type Refusal } from '../../base/refusal.js';
+import { isRefusal, type Refusal } from '../../base/errors.js';
 import type { ExitOptions, FunctionExit } from './displaced.js';
 import type { FramedCode } from './framed-code.js';
 import type { Decodable, Decoded, Instructions, Move, Placed, Target } from './movable.js';

@@ -1,6 +1,6 @@
 import type { Addr } from '../../base/addr.js';
+import type { Refusal } from '../../base/errors.js';
 import type { MemoryReader, RegisterReader } from '../../base/memory-reader.js';
-import type { Refusal } from '../../base/refusal.js';
 import type { PageFormat } from './page-walk.js';
 
 /**

@@ -6,8 +6,8 @@
 //
 // Svnapot is read for 64 KiB. Not read: the hypervisor's second stage; MPRV, which no kernel leaves set.
 import { type Addr, addr } from '../../base/addr.js';
+import type { Refusal } from '../../base/errors.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
-import type { Refusal } from '../../base/refusal.js';
 import type { AddressSpaces, Translation } from '../pages/address-space.js';
 import { type Entry, type PageFormat, sizeAt, spaceOf } from '../pages/page-walk.js';
 

@@ -1,5 +1,5 @@
 import { type Addr, addOffset } from '../../base/addr.js';
-import type { Refusal } from '../../base/refusal.js';
+import type { Refusal } from '../../base/errors.js';
 import { hopsOf } from '../inject/hops.js';
 import type { ProbeCode } from '../inject/probe-code.js';
 import type { HartSource, HartsOfGuest } from '../inject/record-parts.js';

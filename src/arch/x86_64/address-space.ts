@@ -6,8 +6,8 @@
 // Refused: 32-bit and PAE paging. Not read: protection keys, shadow stacks; address bits beyond the machine's own are
 // taken as they are.
 import type { Addr } from '../../base/addr.js';
+import type { Refusal } from '../../base/errors.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
-import type { Refusal } from '../../base/refusal.js';
 import type { AddressSpaces, Translation } from '../pages/address-space.js';
 import { type Entry, sizeAt, spaceOf } from '../pages/page-walk.js';
 

@@ -1,5 +1,5 @@
 import { type Addr, addOffset, hex } from '../../base/addr.js';
-import type { Refusal } from '../../base/refusal.js';
+import type { Refusal } from '../../base/errors.js';
 import type { ExitOptions, FunctionExit } from '../inject/displaced.js';
 import { Assembler } from './assembler.js';
 import { describe, holdsInterrupts, instructions, type Place, patchBytes, type Writer, writerOf } from './relocate.js';

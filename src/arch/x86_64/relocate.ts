@@ -1,5 +1,5 @@
 import { type Addr, addOffset, addr, hex } from '../../base/addr.js';
-import type { Refusal } from '../../base/refusal.js';
+import type { Refusal } from '../../base/errors.js';
 import type { Displaced, DisplacedInside, InnerPatch, PatchKind } from '../inject/displaced.js';
 import { type Moving, Taken } from '../inject/taken.js';
 import { Assembler } from './assembler.js';

@@ -1,5 +1,5 @@
 import { type Addr, addOffset } from '../../base/addr.js';
-import type { Refusal } from '../../base/refusal.js';
+import type { Refusal } from '../../base/errors.js';
 import { Label } from '../inject/code-buffer.js';
 import type { Displaced, FunctionExit } from '../inject/displaced.js';
 import type { ProbeCode } from '../inject/probe-code.js';

@@ -1,6 +1,6 @@
 import type { Addr } from '../../base/addr.js';
+import type { Refusal } from '../../base/errors.js';
 import type { Logger } from '../../base/logger.js';
-import type { Refusal } from '../../base/refusal.js';
 import { ElfFile } from '../../elf/index.js';
 import { type EngineName, scratchNone } from '../../engines/index.js';
 import { type Found, type InlinedPolls, kinds, type ProbeKind, parseProbe, type Wakes } from '../../probes/index.js';

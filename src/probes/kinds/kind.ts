@@ -17,7 +17,7 @@ import type {
   TraceSink,
   WatchRef,
 } from '../../trace/index.js';
-import type { ExcludedFunction } from '../excluded-function.js';
+import type { ExcludedFunction } from '../inlined-functions.js';
 import type { ReadPlan } from '../read-plan.js';
 import type { PlannedWatch, WatchPlace } from './watch/resolve.js';
 

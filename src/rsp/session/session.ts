@@ -1,5 +1,5 @@
+import type { Refusal } from '../../base/errors.js';
 import type { Logger } from '../../base/logger.js';
-import type { Refusal } from '../../base/refusal.js';
 import type { WireRecorder } from '../wire/wire-log.js';
 import { Batch, type BatchContext, raw } from './batch.js';
 import type { Breakpoint } from './batch-requests.js';

@@ -9,8 +9,8 @@
 
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
+import type { Refusal } from '../../base/errors.js';
 import { entriesOf, linkOf, textOf } from '../../base/proc.js';
-import type { Refusal } from '../../base/refusal.js';
 import type { SocketAddress } from './transport.js';
 
 const established = '01';

@@ -2,8 +2,8 @@ import { Buffer } from 'node:buffer';
 import { statSync, writeSync } from 'node:fs';
 import net from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Refusal } from '../../base/errors.js';
 import { messageOf, RsptraceError } from '../../base/errors.js';
-import type { Refusal } from '../../base/refusal.js';
 import { formatRemote, type RemoteAddress } from './address.js';
 import { peerProcess } from './peer-process.js';
 

@@ -1,5 +1,5 @@
 import type { Addr } from '../../base/addr.js';
-import type { Refusal } from '../../base/refusal.js';
+import type { Refusal } from '../../base/errors.js';
 import type { Session } from '../../rsp/index.js';
 import type { MemoryPiece, QemuOption } from '../../target/index.js';
 import type { FindTree } from '../hide-in-device-tree.js';

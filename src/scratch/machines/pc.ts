@@ -1,5 +1,5 @@
 import { addr } from '../../base/addr.js';
-import { isRefusal, type Refusal } from '../../base/refusal.js';
+import { isRefusal, type Refusal } from '../../base/errors.js';
 import { type BootImage, bootImage, type QemuOption } from '../../target/index.js';
 import { hideInMemoryMap } from '../hide-in-memory-map.js';
 import type { Hide, Hiding, Machine } from './machine.js';

@@ -1,5 +1,5 @@
 import { type Addr, addr } from '../../base/addr.js';
-import { isRefusal } from '../../base/refusal.js';
+import { isRefusal } from '../../base/errors.js';
 import type { MemoryPiece } from '../../target/index.js';
 import { type FindTree, hideInDeviceTree, pointedTo } from '../hide-in-device-tree.js';
 import type { Hide, Machine } from './machine.js';

@@ -1,7 +1,7 @@
 import type { Architecture, Privilege, Standing } from '../../arch/index.js';
 import { type Addr, addOffset, addr, distance } from '../../base/addr.js';
+import { isRefusal } from '../../base/errors.js';
 import type { MemoryReader, RegisterReader } from '../../base/memory-reader.js';
-import { isRefusal } from '../../base/refusal.js';
 import type { ElfFile } from '../../elf/index.js';
 import { type Batch, isProcess, type Session } from '../../rsp/index.js';
 import { changesItsCode, isOwnPage, pageBytes, seenMemory } from '../index.js';

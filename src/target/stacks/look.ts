@@ -1,10 +1,10 @@
 import type { Architecture, Privilege } from '../../arch/index.js';
 import { type Addr, addr, distance } from '../../base/addr.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
+import { entriesOf, isRunnable, textOf } from '../../base/proc.js';
 import { type Batch, type Hart, isProcess, type Session } from '../../rsp/index.js';
 import type { Stack, StackOptions, StackPiece } from '../unwind/index.js';
 import { askRegisters, type HartStack, hartStack } from './hart-stack.js';
-import { KernelTime } from './kernel-time.js';
 import type { LoadedCode } from './loaded-code.js';
 
 /** What one hart was doing when the target was stopped. */
@@ -215,5 +215,38 @@ export class Looks {
       this.#behindCall.set(at, known);
     }
     return known;
+  }
+}
+
+/** A stop costs a thread that waits in the kernel less than this: it wakes, stops, and waits again. In nanoseconds. */
+const LEAST_NS = 100_000;
+
+/** Which threads of a process run, before each interrupt. One that then stands in a system call ran there. */
+class KernelTime {
+  /** By thread: how long it has had a processor, in nanoseconds. */
+  #had = new Map<string, number>();
+  #running = new Set<number>();
+
+  /** Reads it of every thread. */
+  read(pid: number): void {
+    const had = new Map<string, number>();
+    for (const thread of entriesOf(`/proc/${pid}/task`)) {
+      // The time on a processor comes first (sched-stats.rst of Linux); it is missing where the kernel keeps none.
+      const text = textOf(`/proc/${pid}/task/${thread}/schedstat`);
+      const nanos = text === '' ? Number.POSITIVE_INFINITY : Number.parseInt(text, 10);
+      had.set(thread, nanos);
+      const before = this.#had.get(thread) ?? 0;
+      if ((text === '' || nanos - before >= LEAST_NS) && isRunnable(pid, thread)) this.#running.add(Number(thread));
+    }
+    this.#had = had;
+  }
+
+  /** The target has gone on. */
+  forget(): void {
+    this.#running.clear();
+  }
+
+  runs({ id }: Hart): boolean {
+    return this.#running.has(Number.parseInt(/[^.]*$/.exec(id)?.[0] ?? '', 16));
   }
 }

@@ -1,9 +1,10 @@
 import { hex } from '../../base/addr.js';
-import { plural, sharedBy, textLines } from '../../text/index.js';
+import { type ColumnsOptions, textTable as columnsTable, plural, sharedBy, textLines } from '../../text/index.js';
 import { LEFT_OUT_NOTE, namesBound } from '../events/bounds.js';
 import type { FunctionRef, ProbeFact, RootRef } from '../events/events.js';
 import { compare } from '../events/summary.js';
-import { type TableOptions, tableNotes, textTable } from '../events/text-table.js';
+import { boundText, type TableOptions, tableNotes, textTable, timeWithError } from '../events/text-table.js';
+import type { ThreadRow } from '../events/thread-summary.js';
 
 /** A function whose calls were only counted. */
 export interface TallyRow {
@@ -227,4 +228,29 @@ function inOrder(a: TallyRow, b: TallyRow): number {
     Number(a.function.address - b.function.address) ||
     compare(a.by?.argument ?? '', b.by?.argument ?? '')
   );
+}
+
+export function threadTable(rows: readonly ThreadRow[], options: ColumnsOptions): string {
+  const hasLost = rows.some(({ lost }) => lost > 0);
+  const cells = rows.map((row) => [
+    String(row.switches),
+    ...(hasLost ? [String(row.lost)] : []),
+    row.times_at_most ? boundText(row.on_cpu_ns, true) : timeWithError(row.on_cpu_ns, row.total_error_ns),
+    boundText(row.longest_on_cpu_ns, row.times_at_most),
+    row.switches > 1 ? boundText(row.off_cpu_ns, row.times_at_most) : '-',
+    row.switches > 1 ? boundText(row.longest_off_cpu_ns, row.times_at_most) : '-',
+    row.harts.join(','),
+    row.thread,
+  ]);
+  const titles = [
+    'switches>',
+    ...(hasLost ? ['lost>'] : []),
+    'on CPU>',
+    'longest on>',
+    'off CPU>',
+    'longest off>',
+    'harts',
+    'thread~',
+  ];
+  return columnsTable(titles, cells, options);
 }

@@ -5,8 +5,7 @@ import { Drawing, type Flow, type Picked } from './draw.js';
 import { matchesOf } from './find.js';
 import { Layout, NAMES } from './layout.js';
 import { Minimap } from './minimap.js';
-import { deeper } from './move.js';
-import { firstFrom, indexIn, type Row, type Trace } from './trace.js';
+import { deeper, firstFrom, indexIn, type Row, type Trace } from './trace.js';
 
 /** Pixels next to a narrow slice that still mean it. */
 const NEAR = 3;

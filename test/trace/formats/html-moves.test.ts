@@ -1,7 +1,7 @@
 // Where the keys j and k of a report lead: rows made by hand, and what is inside or around a slice by its times.
 import t, { type Test } from 'tap';
-import { deeper, type Spot } from '../../../src/trace/viewer/move.js';
 import type { Row } from '../../../src/trace/viewer/trace.js';
+import { deeper, type Spot } from '../../../src/trace/viewer/trace.js';
 
 interface Slice {
   readonly name: string;

@@ -23,9 +23,8 @@ import { InlinedCode, nodesIn } from '../../inlined-code.js';
 import { chooseWindows } from '../../inner-windows.js';
 import type { PatchWindow } from '../../read-plan.js';
 import { linear } from '../poll/self-place.js';
-import { type LockRole, lockRole } from './names.js';
+import { type IsFuture, type LockRole, lockRole, takenByPolls, whyUntaken } from './names.js';
 import type { LockType } from './resolve.js';
-import { type IsFuture, takenByPolls, whyUntaken } from './untaken.js';
 
 /** Where a copy shows which lock it is about: the lock's address, or that of a word in it. */
 export interface LockPlace extends MemoryPlace {

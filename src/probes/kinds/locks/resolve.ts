@@ -5,14 +5,13 @@ import { type ElfFile, importSlots } from '../../../elf/index.js';
 import type { Shape } from '../../../values/index.js';
 import type { ValuePlace } from '../../argument-places.js';
 import type { FunctionProbe } from '../../describer.js';
-import type { ExcludedFunction } from '../../excluded-function.js';
 import { namedFunctions } from '../../function-names.js';
+import type { ExcludedFunction } from '../../inlined-functions.js';
 import { resolveFunctions } from '../../resolve-functions.js';
 import type { Found, ProbedProgram } from '../kind.js';
 import { type ProbeSpec, whiteList } from '../names.js';
 import { type InlinedLock, InlinedLocks, pointerWithin, type UnseenCopy } from './inlined.js';
-import { type LockRole, lockRole } from './names.js';
-import { futureTypes, hasOthers, type IsFuture, isMore, takenByPolls } from './untaken.js';
+import { futureTypes, hasOthers, type IsFuture, isMore, type LockRole, lockRole, takenByPolls } from './names.js';
 
 /** The type of a lock's object, and its bytes. */
 export interface LockType {

@@ -1,4 +1,13 @@
-import { accessSync, closeSync, constants, fstatSync, ftruncateSync, realpathSync, renameSync } from 'node:fs';
+import {
+  accessSync,
+  closeSync,
+  constants,
+  fstatSync,
+  ftruncateSync,
+  realpathSync,
+  renameSync,
+  writeSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 import { messageOf, RsptraceError } from '../../../base/errors.js';
 import {
@@ -11,7 +20,6 @@ import {
   openUntouched,
   outputExists,
 } from '../../../base/locked-file.js';
-import { FileEnd } from './file-end.js';
 import { GzipBlocks } from './gzip-blocks.js';
 import { RecordBlock, type TextPart, wholeText } from './record-block.js';
 
@@ -258,4 +266,32 @@ function cannotWrite(path: string, error: unknown): RsptraceError {
     hint,
     cause: error,
   });
+}
+
+/** The end of an open file, where it grows. */
+class FileEnd {
+  readonly file: OpenedFile;
+  /** Bytes written. */
+  position = 0;
+  /** What was written last can be replaced. */
+  isRegular = false;
+
+  constructor(file: OpenedFile) {
+    this.file = file;
+  }
+
+  /** After an error the position is behind what was written. */
+  append(bytes: Uint8Array): void {
+    for (let done = 0; done < bytes.length; ) {
+      const at = this.isRegular ? this.position : null;
+      const written = writeSync(this.file.fd, bytes, done, bytes.length - done, at);
+      done += written;
+      this.position += written;
+    }
+  }
+
+  cutTo(position: number): void {
+    ftruncateSync(this.file.fd, position);
+    this.position = position;
+  }
 }

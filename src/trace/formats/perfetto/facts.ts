@@ -13,8 +13,8 @@ import type {
   TraceFacts,
   TraceInfo,
 } from '../../events/events.js';
+import { probeFrom, probeJson, savedProbe } from '../../events/facts.js';
 import { sampleFactsFrom, sampleFactsJson } from '../../events/sample-facts.js';
-import { probeFrom, probeJson, savedProbe } from '../../events/saved-probe.js';
 import { Damage } from '../read/fields.js';
 import type { TrackEvent } from './read/track-event.js';
 import type { Annotations } from './write/annotations.js';
