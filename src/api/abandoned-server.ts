@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { architectureNamed } from '../arch/index.js';
-import { entriesOf, linkOf, sendSignal, statOf, textOf } from '../base/proc.js';
+import { entriesOf, linkOf, sendSignal, statOf, textOf, tracerIn } from '../base/proc.js';
 import { type TakenOut, takeOutOwnCode } from '../inject/index.js';
 import { connect } from '../target/index.js';
 import { plural } from '../text/index.js';
@@ -148,8 +148,7 @@ function isThere(pid: number): boolean {
 
 /** Who traces a process. */
 export function tracerOf(pid: number): number | undefined {
-  const tracer = Number(/^TracerPid:\s*(\d+)$/m.exec(textOf(`/proc/${pid}/status`))?.[1] ?? 0);
-  return tracer === 0 ? undefined : tracer;
+  return tracerIn(textOf(`/proc/${pid}/status`));
 }
 
 /** The process that a server traces. */

@@ -18,6 +18,11 @@ export function statOf(process: string | number): readonly string[] {
   return text === '' ? [] : text.slice(text.lastIndexOf(')') + 2).split(' ');
 }
 
+/** Who traces a process, by the text of its `status`; undefined if nobody does, or if there is no such text. */
+export function tracerIn(status: string): number | undefined {
+  return Number(/^TracerPid:\s*(\d+)$/m.exec(status)?.[1] ?? 0) || undefined;
+}
+
 /** Whether a thread runs, or is ready to: state R of proc(5). */
 export function isRunnable(pid: number, thread: string | number): boolean {
   return statOf(`${pid}/task/${thread}`)[0] === 'R';

@@ -6,7 +6,7 @@
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { type Addr, addOffset, addr } from '../base/addr.js';
 import type { MemoryReader } from '../base/memory-reader.js';
-import { entriesOf, textOf } from '../base/proc.js';
+import { entriesOf, textOf, tracerIn } from '../base/proc.js';
 import { pidOf, type Session } from '../rsp/index.js';
 
 /** Bytes that both ways of reading must agree about. */
@@ -164,16 +164,13 @@ export function roomForCopy(path: string): CopyRoom {
   let most = 0;
   for (const pid of entriesOf('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
-      if (isTraced(pid) && isSameFile(`/proc/${pid}/exe`, path)) most = Math.max(most, writableBytes(pid));
+      if (tracerIn(textOf(`/proc/${pid}/status`)) !== undefined && isSameFile(`/proc/${pid}/exe`, path))
+        most = Math.max(most, writableBytes(pid));
     } catch {
       // It has ended, or is another user's.
     }
   }
   return new CopyRoom(most > LARGEST ? 0 : most);
-}
-
-function isTraced(pid: string): boolean {
-  return !/^TracerPid:\s*0$/m.test(textOf(`/proc/${pid}/status`));
 }
 
 function isSameFile(one: string, other: string): boolean {

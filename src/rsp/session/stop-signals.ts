@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { tracerIn } from '../../base/proc.js';
 
 /*
  * Servers of Linux processes stop threads by signals. A thread may stop for another reason in the same moment; then the
@@ -27,8 +28,7 @@ export const readHere: ReadProc = async (path) => {
 /** True if a gdbserver of this machine traces this process. */
 export async function isTracedHere(pid: number): Promise<boolean> {
   const status = textOf(await readHere(`/proc/${pid}/status`));
-  const tracer = /^TracerPid:\s*(\d+)$/m.exec(status)?.[1] ?? '0';
-  return textOf(await readHere(`/proc/${tracer}/comm`)).trim() === 'gdbserver';
+  return textOf(await readHere(`/proc/${tracerIn(status)}/comm`)).trim() === 'gdbserver';
 }
 
 /**
