@@ -90,7 +90,7 @@ const alone = [
     'cli/reading-line',
     'cli/settings/schema',
   ],
-  ...['api/qemu', 'base/refusal', 'profile/sampling'],
+  ...['api/qemu', 'profile/sampling'],
 ];
 /** package.json exports some of them; benchmarks load others. */
 const rooms = ['.', 'async', 'target']

@@ -1,14 +1,13 @@
 // A QEMU with memory that its guest does not know of, as `rsptrace run` starts it, for benchmarks that look at events or moments themselves.
 
 import { startQemu } from '../../dist/api/qemu.js';
-import { isRefusal } from '../../dist/base/refusal.js';
 import { connect } from '../../dist/rsp/index.js';
 import { HiddenMemory, planHiddenMemory } from '../../dist/scratch/index.js';
 
 /** It stands at its first instruction. `use` gets its session, the memory, its end, its console so far; QEMU is killed behind it. */
 export async function withQemu(command, use) {
   const plan = await planHiddenMemory(command);
-  if (isRefusal(plan)) throw new Error(plan.refused);
+  if ('refused' in plan) throw new Error(plan.refused);
   let text = '';
   const take = (piece) => {
     text += piece.toString('latin1');
@@ -19,7 +18,7 @@ export async function withQemu(command, use) {
     const began = performance.now();
     session = await connect(`unix:${qemu.socket}`, { waitMs: 10_000 });
     const hidden = await HiddenMemory.reserve(session, plan);
-    if (isRefusal(hidden)) throw new Error(hidden.refused);
+    if ('refused' in hidden) throw new Error(hidden.refused);
     return await use({ session, scratch: { hidden }, began, ended: qemu.ended, console: () => text });
   } finally {
     session?.close();
