@@ -42,14 +42,10 @@ export class UnitRanges {
 
   constructor(debug: DebugInfo) {
     this.#debug = debug;
+    const [low = none, high = none, unit = none, without = none] = debug.columns('unit-ranges', () => rangesOf(debug));
     const list = new IntervalList();
-    const without: Unit[] = [];
-    for (const [index, unit] of debug.units.entries()) {
-      const ranges = debug.attempt(unit, () => debug.rangesForTable((unit.skeleton ?? unit).root)) ?? [];
-      if (ranges.length === 0) without.push(unit);
-      for (const { low, high } of ranges) list.add(low, high, index);
-    }
-    this.#withoutRanges = without;
+    for (let i = 0; i < low.length; i++) list.add(low[i] as number, high[i] as number, unit[i] as number);
+    this.#withoutRanges = Array.from(without, (index) => debug.units[index]).filter((one) => one !== undefined);
     this.#index = new IntervalIndex(list);
   }
 
@@ -60,4 +56,21 @@ export class UnitRanges {
     debug.elf.budget.spend(this.#withoutRanges.length, 'the units');
     return this.#withoutRanges.find((unit) => debug.attempt(unit, () => debug.indexOf(unit).functionAt(code)));
   }
+}
+
+const none = new Float64Array();
+
+/** Columns of ranges: from, to, and whose they are, as an index; and the indexes of units without any. */
+function rangesOf(debug: DebugInfo): Float64Array[] {
+  const [low, high, of, without]: [number[], number[], number[], number[]] = [[], [], [], []];
+  for (const [index, unit] of debug.units.entries()) {
+    const ranges = debug.attempt(unit, () => debug.rangesForTable((unit.skeleton ?? unit).root)) ?? [];
+    if (ranges.length === 0) without.push(index);
+    for (const range of ranges) {
+      low.push(range.low);
+      high.push(range.high);
+      of.push(index);
+    }
+  }
+  return [low, high, of, without].map((rows) => Float64Array.from(rows));
 }

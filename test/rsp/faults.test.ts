@@ -96,6 +96,7 @@ const kinds: Record<string, Faults> = {
 for (const [name, faults] of Object.entries(kinds)) {
   for (const direction of ['to-client', 'to-stub'] as const) {
     t.test(`${name}, ${direction}: what is believed is true`, async (t) => {
+      const isHarmless = name === 'split and delay';
       let harm = 0;
       let rounds = 0;
       const codes = new Set<string>();
@@ -104,7 +105,8 @@ for (const [name, faults] of Object.entries(kinds)) {
         await using stub = await FakeStub.start(riscv, script);
         stub.noisy = true;
         await using proxy = await FaultProxy.start(stub.path);
-        const session = await connect(proxy.path, { timeoutMs });
+        // Where nothing is lost, nothing is waited for in vain, however busy the host is.
+        const session = await connect(proxy.path, { timeoutMs: isHarmless ? 20 * timeoutMs : timeoutMs });
         Object.assign(proxy.faults[direction], { ...faults });
         const seen = { stops: 0 };
         proxy.reseed(direction, seed * 7);
@@ -129,7 +131,7 @@ for (const [name, faults] of Object.entries(kinds)) {
         }
       }
       t.comment(`${harm} bytes harmed, ${rounds} rounds, ${[...codes].join(' ')}`);
-      if (name === 'split and delay') t.equal(rounds, 150, 'does no harm at all');
+      if (isHarmless) t.equal(rounds, 150, 'does no harm at all');
       else t.ok(harm > 0);
       for (const code of codes) t.match(code, /^RSP_(PROTOCOL|TIMEOUT)$/);
     });

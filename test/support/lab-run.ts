@@ -26,6 +26,8 @@ export async function runLab(t: Test, name: string, options: readonly string[], 
   const lab = parseLab(console);
   t.equal(lab.done, true, 'the guest ran to its end');
   // Some print none.
-  t.equal(lab.checksum ?? '', guest(name).checksum, 'and computed what it computes untraced');
+  t.equal(lab.checksum ?? '', guest(name).checksum, 'and computed what it computes untraced', {
+    printed: console.slice(-300),
+  });
   return { stdout, stderr, console, lab, trace, folder };
 }
