@@ -37,6 +37,9 @@ const cases: [words: string[], sentence: string, nearest?: string][] = [
   [[...stub, elf, '--json=abc'], "--json takes no value, such as 'abc'"],
   [[...stub, elf, '--dry-run=1'], "--dry-run takes no value, such as '1'"],
   [['bt', elf], 'where is the stub? --remote is missing'],
+  [['bt', '1234'], 'where is the stub? --remote is missing'],
+  [['top', '1234'], 'give one of --pid and --remote'],
+  [['tasks', '1234'], 'give one of --remote, --pid and --core, or --at TIME for a saved trace'],
   [['doctor'], 'where is the stub? --remote is missing'],
   [['convert', 'x.pftrace'], 'where is it to be written? -o is missing'],
   [[elf, '--remote'], 'a value is missing behind --remote'],
@@ -81,7 +84,8 @@ t.test('each in one sentence', async (t) => {
     if (!(error instanceof RsptraceError)) throw error;
     t.equal(error.code, 'USAGE', words.join(' '));
     t.equal(error.message, sentence);
-    if (nearest === undefined) t.match(error.hint, hints);
+    if (nearest === undefined)
+      t.match(error.hint, words[1] === '1234' ? /^a process of this machine is --pid 1234$/ : hints);
     else t.equal(error.hint, `nearest: ${nearest}`);
   }
 });

@@ -73,9 +73,17 @@ export function checkBt(given: BacktraceArguments): void {
   const sources = givenOf(given, ['remote', 'pid', 'core']).length;
   if (sources > 1) throw usage('--remote, --pid and --core do not go together', 'give one of them');
   if (sources === 0)
-    throw usage('where is the stub? --remote is missing', 'give --remote :1234, --pid PID, or --core FILE');
+    throw usage(
+      'where is the stub? --remote is missing',
+      asPid(elf) ?? 'give --remote :1234, --pid PID, or --core FILE',
+    );
   if (elf === undefined && pid === undefined) throw usage('no ELF is given', "try 'rsptrace bt --help'");
   if (programs.length > 0 && remote === undefined) throw machineOnly();
+}
+
+/** What to write for a process whose number stands in the place of the ELF. */
+function asPid(elf: string | undefined): string | undefined {
+  return /^\d+$/.test(elf ?? '') ? `a process of this machine is --pid ${elf}` : undefined;
 }
 
 function machineOnly() {
@@ -144,7 +152,7 @@ export const ofSavedTasks = ['filter', 'sort', 'top'] as const;
 
 export function checkTasks(given: TasksArguments): void {
   const { elf, at, core, base, pid } = given;
-  const wrong = (what: string) => usage(what, "try 'rsptrace tasks --help'");
+  const wrong = (what: string) => usage(what, asPid(elf) ?? "try 'rsptrace tasks --help'");
   const sources = givenOf(given, ['remote', 'core', 'pid']).length;
   if (elf === undefined && (pid === undefined || at !== undefined)) {
     const hint =
@@ -183,7 +191,7 @@ export type TopArguments = ArgumentsOf<typeof top>;
 
 export function checkTop({ elf, remote, pid }: TopArguments): void {
   if ((remote === undefined) === (pid === undefined))
-    throw usage('give one of --pid and --remote', "try 'rsptrace top --help'");
+    throw usage('give one of --pid and --remote', asPid(elf) ?? "try 'rsptrace top --help'");
   if (elf === undefined && pid === undefined) throw usage('no ELF is given', "try 'rsptrace top --help'");
 }
 
