@@ -161,10 +161,9 @@ export class ImpliedDrops {
     );
   }
 
-  /** Events are missing: what is pending may have ended meanwhile. */
+  /** Events are missing: what is pending may have ended meanwhile, and another one may lie where one was dropped. */
   forget(): void {
-    for (const held of this.#ofRoot.values())
-      for (const one of held) this.#followed.get(one.future)?.delete(inSpace(one.address, one.root.space));
+    for (const polled of this.#followed.values()) polled.clear();
     this.#ofRoot.clear();
   }
 
@@ -176,7 +175,11 @@ export class ImpliedDrops {
     this.#coverage = recordedCoverage(this.#coverage, { engines: probes });
     const before = this.#followed;
     this.#followed = this.#seenExactly();
-    for (const [ref, pending] of before) if (this.#followed.has(ref)) this.#followed.set(ref, pending);
+    for (const [ref, polled] of before) {
+      if (this.#followed.has(ref)) this.#followed.set(ref, polled);
+      // One that is not followed any more may get ready unseen.
+      else for (const one of polled.values()) this.#ofRoot.get(one.root)?.delete(one);
+    }
   }
 
   #seenExactly(): Map<FutureRef, AddressMap<Polled>> {

@@ -139,6 +139,17 @@ t.test('who is followed: only Futures of the compiler of which all polls and not
   t.same([told(), tries(inner)], [[], 0], 'its polls are not all seen any more');
 });
 
+t.test('one of which polls are left out from now on may have been ready when its holder ends', async (t) => {
+  for (const end of ['ended', 'dropped'] as const) {
+    const { implied, told } = drops();
+    polled(implied, 0x1010);
+    implied.leftOut([{ name: 'a probe', address: addr(0x10n), engine: 'none', why: 'it stopped too often' }]);
+    if (end === 'ended') implied.ended(place(outer, 0x1000), 64, 0);
+    else implied.dropped({ future: ref(outer), address: addr(0x1000n), root: task, by: other }, 0);
+    t.same(told(), [], end);
+  }
+});
+
 t.test('nothing is said of what was pending before events were missing', async (t) => {
   const { implied, told } = drops();
   polled(implied, 0x1010);
@@ -146,4 +157,8 @@ t.test('nothing is said of what was pending before events were missing', async (
   implied.began(place(inner, 0x1010), true, 0);
   implied.ended(place(outer, 0x1000), 64, 0);
   t.same(told(), []);
+  polled(implied, 0x1010);
+  implied.dropped({ future: ref(outer), address: addr(0x1000n), root: task, by: other }, 0);
+  implied.forget();
+  t.equal(implied.wasEmitted(ref(inner), addr(0x1010n)), false, 'another one may lie there by now');
 });
