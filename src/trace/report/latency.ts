@@ -80,6 +80,6 @@ export class Latency extends Fold {
   #rowOf(future: FutureRef): Row | undefined {
     const { future: name, instance, file, line, inlined: isInlined = false } = future;
     if (![name, instance].some(this.#isWanted)) return undefined;
-    return this.#rows.of(future, () => ({ name, instance, file, line, isInlined, waiting: 0 }));
+    return this.#rows.of(future, () => ({ name, subject: name, instance, file, line, isInlined, waiting: 0 }));
   }
 }

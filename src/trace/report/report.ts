@@ -58,13 +58,15 @@ const functions: Subjects<FunctionRef> = {
   // Locks have a table of their own.
   of: (begin) =>
     begin.type === 'call-begin' && !isOnCpu(begin) && begin.function.kind !== 'lock' ? begin.function : undefined,
-  describe: ({ name, instance, address, file, line }) => ({ name, instance, address: hex(address), file, line }),
+  describe: ({ name, instance, address, file, line }) => {
+    return { name, subject: name, instance, address: hex(address), file, line };
+  },
 };
 
 const futures: Subjects<FutureRef> = {
   of: (begin) => (begin.type === 'poll-begin' ? begin.future : undefined),
   describe: ({ future: name, instance, file, line, inlined: isInlined = false }) => {
-    return { name, instance, file, line, isInlined };
+    return { name, subject: name, instance, file, line, isInlined };
   },
 };
 

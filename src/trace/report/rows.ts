@@ -16,6 +16,8 @@ export interface Row {
   /** Of an await: what of a library is awaited there. */
   readonly inside?: string | undefined;
   readonly process?: Pick<Process, 'number' | 'first' | 'last'> | undefined;
+  /** The function or Future whose calls it counts, as probes name it; undefined if it counts those of any. */
+  readonly subject?: string | undefined;
   /** Calls, polls, waits, or lives. */
   calls: number;
   /** Those whose end was not seen; they have no time. */
@@ -34,7 +36,7 @@ export interface Row {
 }
 
 /** The same at the end, with what its numbers are worth. */
-export interface ReportRow extends Readonly<Omit<Row, 'isInlined' | 'stopped'>> {
+export interface ReportRow extends Readonly<Omit<Row, 'isInlined' | 'stopped' | 'subject'>> {
   /**
    * Why `calls` is a lower bound: a probe was left out, or switched off on the way, or the compiler inlined polls.
    * Undefined if it is none.
@@ -47,7 +49,7 @@ export interface ReportRow extends Readonly<Omit<Row, 'isInlined' | 'stopped'>> 
 }
 
 export type About = Pick<Row, 'name'> &
-  Partial<Pick<Row, 'instance' | 'address' | 'file' | 'line' | 'inside' | 'waiting' | 'isInlined'>>;
+  Partial<Pick<Row, 'instance' | 'address' | 'file' | 'line' | 'inside' | 'waiting' | 'isInlined' | 'subject'>>;
 export type Key = object | string | number;
 const nothing = {};
 
@@ -77,17 +79,17 @@ export class Rows {
     const isAtMost = ({ stopped }: Row): boolean =>
       timesAtMost !== undefined || (stopsBeside !== undefined && stopped > 0);
     const zeroAtMost = Math.ceil(tickNs) + (facts?.ownTime?.mostNs ?? 0);
-    const boundOf = (key: Key, { name, instance, isInlined }: Row): ReportRow['bound'] => {
-      if (leftOut.has(name) || (instance !== undefined && leftOut.has(instance))) return 'left-out';
+    const boundOf = (key: Key, { subject, instance, isInlined }: Row): ReportRow['bound'] => {
+      const isLeftOut =
+        subject === undefined ? leftOut.size > 0 : [subject, instance ?? subject].some((name) => leftOut.has(name));
+      if (isLeftOut) return 'left-out';
       return isInlined || this.unseen.has(key) ? 'inlined' : undefined;
     };
-    return [...this.#rows].map(([key, row]) => ({
-      ...row,
-      ...this.about(key),
-      bound: boundOf(key, row),
-      timesAtMost: isAtMost(row) ? Math.ceil(tickNs) : undefined,
-      zeroAtMost,
-    }));
+    return [...this.#rows].map(([key, row]) => {
+      const { isInlined: _, stopped: __, subject: ___, ...shown } = row;
+      const timesAtMost = isAtMost(row) ? Math.ceil(tickNs) : undefined;
+      return { ...shown, ...this.about(key), bound: boundOf(key, row), timesAtMost, zeroAtMost };
+    });
   }
 }
 

@@ -112,3 +112,35 @@ t.test(
     for (const by of ['task', 'hart', 'thread'] as const) t.same(boundsBy(by), [{ calls: 1, bound: undefined }], by);
   },
 );
+
+t.test('where a probe was left out, each row that counts what it sees is a lower bound', async (t) => {
+  const root = { key: 1, future: futures[0], address: addr(0x1000n) };
+  const of = { hart: 0, root, future: futures[0], address: root.address, depth: 0 } as const;
+  const state = undefined;
+  const events = [0, 100].flatMap((at): TraceEvent[] => [
+    { type: 'poll-begin', ...of, time: nanos(at), state },
+    { type: 'poll-end', ...of, time: nanos(at + 5), began: nanos(at), result: 'pending', state, chain: [] },
+  ]);
+  const rowsBy = (by: Grouping, leftOut: string) => {
+    const report = reportBy(by);
+    const probe = { name: leftOut, address: addr(0x80n), engine: 'none', why: 'it stopped too often' } as const;
+    tell(report, linked(events), { probes: [probe] });
+    return report.rows();
+  };
+  for (const by of ['future', 'latency', 'task', 'hart', 'thread', 'process', 'await'] as const) {
+    const rows = rowsBy(by, 'a');
+    t.same(
+      rows.map(({ bound }) => bound),
+      ['left-out'],
+      by,
+    );
+    t.match(
+      reportTable(rows, by, { color: false, width: 120 }),
+      /^ *>=[12] .*\n(.*\n)*>= at least so many: the probe was left/m,
+    );
+    t.notOk(rows.some((row) => 'isInlined' in row || 'stopped' in row || 'subject' in row));
+    // Of another probe's polls a task has none, a hart any number.
+    const isOwn = ['future', 'latency', 'task'].includes(by);
+    t.equal(rowsBy(by, 'b')[0]?.bound, isOwn ? undefined : 'left-out', by);
+  }
+});
