@@ -14,6 +14,8 @@ export class Window extends Filter {
   readonly #to: Moment | undefined;
   #state: 'before' | 'inside' | 'after';
   #isEmpty = true;
+  #opened: number;
+  #closed = Number.POSITIVE_INFINITY;
   /** What has begun inside. */
   readonly #begun = new WeakSet<AnyBegin>();
 
@@ -22,6 +24,7 @@ export class Window extends Filter {
     this.#from = from;
     this.#to = to;
     this.#state = from === undefined ? 'inside' : 'before';
+    this.#opened = from === undefined ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
   }
 
   /** Whether the window has begun: a name may never have come. */
@@ -34,30 +37,40 @@ export class Window extends Filter {
     return this.#state === 'after';
   }
 
-  /** Whether nothing has happened in it. */
+  /** Whether nothing of it was passed on. */
   get isEmpty(): boolean {
     return this.#isEmpty;
   }
 
   event(event: TraceEvent): void {
     const isFirst = this.#state === 'before' && reached(event, this.#from);
-    if (isFirst) this.#state = 'inside';
+    if (isFirst) {
+      this.#state = 'inside';
+      this.#opened = timeAt(this.#from, event);
+    }
     // The entry that it begins with does not end it, but a time may be over already.
     const ends = !isFirst || typeof this.#to === 'number';
     const before = this.#state;
-    if (before === 'inside' && ends && reached(event, this.#to)) this.#state = 'after';
-    const isInside = this.#state === 'inside' || (before === 'inside' && beginsBefore(event, this.#to));
-    if (isInside) {
-      this.#isEmpty = false;
-      if (isBegin(event)) this.#begun.add(event);
+    if (before === 'inside' && ends && reached(event, this.#to)) {
+      this.#state = 'after';
+      this.#closed = timeAt(this.#to, event);
     }
-    if (isEnd(event) ? this.#hasBegun(event) : isInside) this.sink.event(event);
+    const isInside = this.#state === 'inside' || (before === 'inside' && beginsBefore(event, this.#to));
+    if (isInside && isBegin(event)) this.#begun.add(event);
+    if (!(isEnd(event) ? this.#hasBegun(event) : isInside)) return;
+    this.#isEmpty = false;
+    this.sink.event(event);
   }
 
-  /** Whether what ends has begun inside. Of a begin that was never seen nothing more is known than where it ends. */
-  #hasBegun({ begin }: AnyEnd): boolean {
-    return begin ? this.#begun.has(begin) : this.#state === 'inside';
+  /** Whether what ends has begun inside. Of a begin that was not seen, or is no more known, the end has the time. */
+  #hasBegun({ begin, began }: AnyEnd): boolean {
+    return begin ? this.#begun.has(begin) : began >= this.#opened && began < this.#closed;
   }
+}
+
+/** When a moment was that an event has reached. */
+function timeAt(moment: Moment | undefined, event: TraceEvent): number {
+  return typeof moment === 'number' ? moment : timeOf(event);
 }
 
 /** A gap that ends behind a window may begin in it. */

@@ -2,7 +2,7 @@
 import t from 'tap';
 import { addr } from '../../../src/base/addr.js';
 import { CallTree } from '../../../src/trace/events/call-tree.js';
-import { Window } from '../../../src/trace/events/window.js';
+import { type Moment, Window } from '../../../src/trace/events/window.js';
 import {
   type CallBegin,
   type FunctionRef,
@@ -38,6 +38,33 @@ t.test('a gap that ends behind a window belongs to it as well', async (t) => {
   t.same(through(undefined, 12, begins(0), gap(5, 20), begins(21)), { passed: ['call-begin', 'gap'], isEmpty: false });
   t.same(through(8, 12, begins(0), gap(5, 20)), { passed: ['gap'], isEmpty: false });
   t.same(through(8, 12, begins(0), gap(15, 20)), { passed: [], isEmpty: true });
+});
+
+t.test('an end without its begin belongs to the window in which it began', async (t) => {
+  const through = (from: Moment | undefined, to: Moment | undefined) => {
+    const passed: object[] = [];
+    const sink = onEvents((event) => 'began' in event && passed.push([event.type, event.began, event.time]));
+    const window = new Window(sink, from, to);
+    // As they are read back: an end that came after its call was taken for lost.
+    const late = (time: number, begin: CallBegin) => ({ ...ends(time, begin), wasLost: true, begin: undefined });
+    const [first, second] = [begins(0), begins(11_000)];
+    const [open, shut] = [begins(9_000, { function: fn(2) }), begins(21_000, { function: fn(3) })];
+    const lost = (time: number, begin: CallBegin) => ({ ...ends(time, begin), type: 'call-lost' });
+    const all = [first, lost(5_000, first), open, ends(9_500, open), late(10_000, first), second, lost(11_500, second)];
+    for (const event of [...all, late(20_000, second), shut, ends(21_500, shut)]) window.event(event as TraceEvent);
+    return { passed, isEmpty: window.isEmpty };
+  };
+  const opened = ['call-end', 9_000, 9_500];
+  const inner = [opened, ['call-lost', 11_000, 11_500], ['call-end', 11_000, 20_000]];
+  t.same(through(8_000, 10_500).passed, [opened]);
+  t.same(through(8_000, 12_000).passed, inner);
+  const called = (name: string) => (one: string) => one === name;
+  t.same(through(called('f2'), called('f3')).passed, inner);
+  t.same(through(undefined, 8_000).passed, [
+    ['call-lost', 0, 5_000],
+    ['call-end', 0, 10_000],
+  ]);
+  t.same(through(9_800, 10_500), { passed: [], isEmpty: true }, 'an end of what began before');
 });
 
 t.test('what a thread did in a gap is not known', async (t) => {
