@@ -7,7 +7,7 @@ import {
   type FutureRef,
   type ProbeFact,
   probesLeftOut,
-  subjectOf,
+  subjectsOf,
   type TraceEvent,
 } from '../trace/index.js';
 import { invalid, type Json, textAt } from './json.js';
@@ -119,7 +119,7 @@ export class Selector {
     const leftOut = this.#leftOut(end);
     if (leftOut) {
       const why = leftOut.why === undefined ? '' : ` (${leftOut.why})`;
-      return `the probe of ${subjectOf(leftOut)} was left out, or switched off on the way${why}`;
+      return `the probe of ${subjectsOf(leftOut).find((name) => this.#matches(name))} was left out, or switched off on the way${why}`;
     }
     if (this.#needsWakes(end)) return 'no wake is in the trace: record with --wakes';
     const near = nearest(this.#glob, this.#namesIn(end));
@@ -127,7 +127,7 @@ export class Selector {
   }
 
   #leftOut({ facts }: Ending): ProbeFact | undefined {
-    return probesLeftOut(facts?.probes ?? []).find((probe) => this.#matches(subjectOf(probe)));
+    return probesLeftOut(facts?.probes ?? []).find((probe) => subjectsOf(probe).some((name) => this.#matches(name)));
   }
 }
 

@@ -147,9 +147,9 @@ export function engineChoices(
 ): readonly ProbeFact[] {
   const { plans, wanted } = options;
   const known = new Map(sites.map((site) => [site.index, site]));
-  const facts = plans.map(({ name, subject, address, partly, notByStops }, index): ProbeFact => {
+  const facts = plans.map(({ name, subject, others, address, partly, notByStops }, index): ProbeFact => {
     // No literal begins with a spread: V8 would give each fact a hidden class of its own.
-    const probe = { name, ...(subject === undefined ? {} : { subject }), address };
+    const probe = { name, ...(subject === undefined ? {} : { subject }), address, ...(others && { others }) };
     const why = refused.get(index);
     if (why !== undefined) {
       const engine = wanted === 'target' || notByStops !== undefined ? 'none' : 'stop';

@@ -109,6 +109,7 @@ export interface ReadPlan {
   readonly name: string;
   /** See `ProbeFact`. */
   readonly subject?: string | undefined;
+  readonly others?: readonly Pick<ReadPlan, 'name' | 'subject'>[];
   /** Registers at the entry. */
   readonly entryRegisters: readonly string[];
   readonly entryReads: readonly PlannedReads[];
@@ -222,9 +223,11 @@ export function mergePlans(plans: readonly ReadPlan[]): ReadPlan[] {
 function joined(a: ReadPlan, b: ReadPlan): ReadPlan {
   const union = (one: readonly string[], other: readonly string[]): string[] => [...new Set([...one, ...other])];
   const onlyCounts = a.counts.length > 0 && b.counts.length > 0;
+  const { name, subject } = b;
   const isMixed = (a.inside === undefined) !== (b.inside === undefined);
   return {
     ...a,
+    others: [...(a.others ?? []), { name, subject }],
     inside: a.inside && b.inside && insideOfBoth(a.inside, b.inside),
     codeSize: Math.max(a.codeSize, b.codeSize),
     entryRegisters: union(a.entryRegisters, b.entryRegisters),

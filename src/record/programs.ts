@@ -93,9 +93,18 @@ function verifyFound(programs: readonly Program[], specs: readonly AnyProbe[], l
 /** How the probes of further programs are carried out: all by stops. */
 export function choicesOfOthers({ others }: Program, wishes: Pick<PlanWishes, 'stackDepth' | 'values'>): ProbeFact[] {
   return others.flatMap((program) =>
-    plansOf(program, wishes).map(({ name, address, subject }) => ({
-      ...{ name: nameIn(program.elf, name), address, engine: 'stop' as const, why: besideKernel },
-      ...(subject === undefined ? {} : { subject: nameIn(program.elf, subject) }),
-    })),
+    plansOf(program, wishes).map(({ address, others, ...plan }) => {
+      const named = ({ name, subject }: Pick<ProbeFact, 'name' | 'subject'>): Pick<ProbeFact, 'name' | 'subject'> => ({
+        name: nameIn(program.elf, name),
+        ...(subject === undefined ? {} : { subject: nameIn(program.elf, subject) }),
+      });
+      return {
+        ...named(plan),
+        address,
+        engine: 'stop',
+        why: besideKernel,
+        ...(others && { others: others.map(named) }),
+      };
+    }),
   );
 }

@@ -9,7 +9,7 @@ export {
   namesLeftOut,
   probesLeftOut,
   ringFullText,
-  subjectOf,
+  subjectsOf,
   unseenText,
 } from './events/bounds.js';
 export { type CallTime, TimedFold } from './events/call-times.js';

@@ -3,7 +3,10 @@ import t from 'tap';
 import { addr } from '../../src/base/addr.js';
 import { engineChoices } from '../../src/engines/engine-choice.js';
 import type { EngineName } from '../../src/engines/engine-names.js';
-import type { ReadPlan } from '../../src/probes/index.js';
+import { parseProbe, type ReadPlan } from '../../src/probes/index.js';
+import { enginePlan, prepare } from '../../src/record/index.js';
+import { namesLeftOut } from '../../src/trace/index.js';
+import { elfPath } from '../qemu/guests/guests.js';
 
 /** What becomes of ten probes, or of `all`, of which so many need a stop. */
 function chosen(
@@ -51,4 +54,13 @@ t.test('what a probe is on goes with what becomes of it', async (t) => {
     const [fact] = engineChoices({ plans: [plan], wanted: 'auto' }, { refused });
     t.match(fact, { name: 'k::leaf in k::run', subject: 'k::leaf' });
   }
+});
+
+t.test('a probe that is left out is missing to each kind that asked for its address', async (t) => {
+  const asked = ['fn:labkern::**', 'poll:labkern::**'].map((text) => parseProbe(text));
+  const options = enginePlan(await prepare(elfPath('rv-o2'), asked), { wanted: 'target' });
+  const choices = engineChoices(options, { refused: new Map(options.plans.map((_, i) => [i, 'no room'])) });
+  const names = namesLeftOut(choices);
+  const poll = 'labkern::work::producer';
+  t.same([names.has(poll), names.has(`${poll}::{async_fn#0}`)], [true, true]);
 });

@@ -201,13 +201,12 @@ interface LineRow {
 
 /** One row per place, without those that were left out from the begin because they would have stopped the target. */
 function rowsOf({ places }: FoundLines, { hits }: PlaceCounts, outcome: Outcome): LineRow[] {
-  const { engines } = outcome;
-  const out = new Set(engines.flatMap(({ name, engine }) => (engine === 'none' ? [name] : [])));
-  const bound = namesBound(
-    // All places of a line have one subject.
-    engines.map((fact) => ({ ...fact, subject: fact.name })),
-    outcome,
+  // All places of a line have one subject.
+  const engines = outcome.engines.flatMap((fact) =>
+    [fact, ...(fact.others ?? [])].map(({ name }) => ({ ...fact, name, subject: name, others: undefined })),
   );
+  const out = new Set(engines.flatMap(({ name, engine }) => (engine === 'none' ? [name] : [])));
+  const bound = namesBound(engines, outcome);
   return places
     .map((place) => ({ place, hits: hits[place.key] ?? 0, isBound: bound.has(nameOf(place)) }))
     .filter(({ place, hits }) => hits > 0 || !out.has(nameOf(place)));

@@ -11,7 +11,7 @@ export function probesLeftOut(probes: readonly ProbeFact[]): readonly ProbeFact[
 
 /** What they are on: functions and Futures. Names, because a program may lie elsewhere than in its file. */
 export function namesLeftOut(probes: readonly ProbeFact[]): ReadonlySet<string> {
-  return new Set(probesLeftOut(probes).map(subjectOf));
+  return new Set(probesLeftOut(probes).flatMap(subjectsOf));
 }
 
 /** Those, and if records are missing, all that had no stop: which of these have lost some is not known. */
@@ -20,12 +20,12 @@ export function namesBound(
   { missing = 0, tailLost = false }: Partial<Pick<RecordingFacts, 'missing' | 'tailLost'>> = {},
 ): ReadonlySet<string> {
   const lossy = missing > 0 || tailLost ? probes.filter(({ engine }) => engine === 'target') : [];
-  return new Set([...probesLeftOut(probes), ...lossy].map(subjectOf));
+  return new Set([...probesLeftOut(probes), ...lossy].flatMap(subjectsOf));
 }
 
-/** The function, or the Future. */
-export function subjectOf({ name, subject = name }: ProbeFact): string {
-  return subject;
+/** The function, or the Future, of each probe at its address. */
+export function subjectsOf(probe: ProbeFact): string[] {
+  return [probe, ...(probe.others ?? [])].map(({ name, subject = name }) => subject);
 }
 
 /** Below a table with rows of such probes, whose counts have a `>=`. */

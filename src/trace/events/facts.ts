@@ -1,6 +1,6 @@
 // What is known of a whole trace.
 import { type Addr, addr, hex } from '../../base/addr.js';
-import { among, optional, type Read, shaped, text, word } from '../../base/json-shape.js';
+import { among, list, optional, type Read, shaped, text, word } from '../../base/json-shape.js';
 import type { SampleFacts } from './sample-facts.js';
 
 /** The clock that a trace's times come from. */
@@ -96,6 +96,8 @@ export interface ProbeFact {
   readonly name: string;
   /** The function or the Future that it is on, where its name says more: of a poll that was inlined. */
   readonly subject?: string | undefined;
+  /** What other probes at the same address are on: the function, and the Future whose poll it is. */
+  readonly others?: readonly Pick<ProbeFact, 'name' | 'subject'>[] | undefined;
   readonly address: Addr;
   readonly engine: 'target' | 'stop' | 'none';
   /** Why not `target`. */
@@ -121,13 +123,15 @@ export type SavedProbe = Omit<ProbeFact, 'address'> & { readonly address: string
 export const savedProbe: Read<SavedProbe> = shaped<SavedProbe>({
   ...{ name: text, subject: optional(text), address: word, engine: among('target', 'stop', 'none') },
   ...{ why: optional(text), leftOutBy: optional(among('stops', 'stub', 'number', 'harm')), proof: optional(text) },
+  others: optional(list(shaped<Pick<ProbeFact, 'name' | 'subject'>>({ name: text, subject: optional(text) }))),
   ...{ partly: optional(text), unseenReturn: optional(text), extra: optional(text) },
 });
 
 /** In one order, so that a trace that is read and written again has the same bytes. */
 export function probeJson(probe: ProbeFact): SavedProbe {
-  const { name, subject, engine, why, leftOutBy, proof, partly, unseenReturn, extra } = probe;
-  return { name, subject, address: hex(probe.address), engine, why, leftOutBy, proof, partly, unseenReturn, extra };
+  const { name, subject, others, engine, why, leftOutBy, proof, partly, unseenReturn, extra } = probe;
+  const address = hex(probe.address);
+  return { name, subject, address, engine, why, leftOutBy, proof, partly, unseenReturn, extra, others };
 }
 
 export function probeFrom(saved: SavedProbe): ProbeFact {

@@ -84,6 +84,7 @@ t.test('the path may be given in part, and more than one probe may name a place'
   );
   t.match(plans, [{ address: place, name: 'work.rs:35 in labkern::work::deep7', inside: { window: {} } }]);
   t.equal(plans.length, 1);
+  t.match(plans[0]?.others, [{ name: 'src/work.rs:35 in labkern::work::deep7', subject: 'src/work.rs:35' }]);
 });
 
 t.test('what is not there is refused with a way out', async (t) => {
@@ -114,14 +115,17 @@ t.test('what is not there is refused with a way out', async (t) => {
 t.test('hits are lower bounds where records may be lost, or a place was switched off on the way', async (t) => {
   const by = { function: 'app::run', file: 'a.rs', line: 7 };
   const place: PlaceRef = { key: 0, name: 'a.rs:7', category: 'line', address: addr(0x1000), by };
-  const report = line.report({ places: [place], patches: new Map(), addresses: [] });
-  report.sink?.event({ type: 'place', time: 1, hart: 0, place } as never);
+  const same: PlaceRef = { ...place, key: 1, name: 'src/a.rs:7' };
+  const report = line.report({ places: [place, same], patches: new Map(), addresses: [] });
+  for (const each of [place, same]) report.sink?.event({ type: 'place', time: 1, hart: 0, place: each } as never);
+  const others = [{ name: 'src/a.rs:7 in app::run', subject: 'src/a.rs:7' }];
   const fact = (engine: ProbeFact['engine']): ProbeFact[] => [
-    { name: 'a.rs:7 in app::run', subject: 'a.rs:7', address: place.address, engine, why: undefined },
+    { name: 'a.rs:7 in app::run', subject: 'a.rs:7', others, address: place.address, engine, why: undefined },
   ];
   const shown = (engine: ProbeFact['engine'], lost: { missing?: number; tailLost?: boolean } = {}) => {
     const outcome = { engines: fact(engine), ...lost } as never;
-    const [row] = (report.json(outcome) as { lines: { hits: number; at_least?: true }[] }).lines;
+    const [row, again] = (report.json(outcome) as { lines: { hits: number; at_least?: true }[] }).lines;
+    t.equal(again?.at_least, row?.at_least, 'by another path the line is the same');
     const isMarked = /^ *>=1 /m.test(report.tables(outcome, { color: false, width: 200 })[0] ?? '');
     return [row?.hits, row?.at_least ?? false, isMarked];
   };

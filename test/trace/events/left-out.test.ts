@@ -17,14 +17,15 @@ t.test('left-out probes: the subject, not a part of the name', async (t) => {
 });
 
 t.test('Perfetto: the subject is read back', async (t) => {
-  const probes = [probe('k::leaf in k::run', 'k::leaf'), probe('k::add')];
+  const others = [{ name: 'k::add' }, { name: 'k::leaf in k::add', subject: 'k::leaf' }];
+  const probes = [probe('k::leaf in k::run', 'k::leaf'), { ...probe('k::add'), others }];
   write('left-out.pftrace', oneTask, { probes });
   const { facts } = await readTrace(
     join(folder, 'left-out.pftrace'),
     onEvents(() => {}),
   );
   t.same(
-    facts?.probes.map(({ name, subject }) => [name, subject]),
-    probes.map(({ name, subject }) => [name, subject]),
+    facts?.probes.map(({ name, subject, others }) => [name, subject, others]),
+    probes.map(({ name, subject, others }) => [name, subject, others]),
   );
 });
