@@ -313,6 +313,6 @@ export interface TraceSink {
   hart(hart: HartInfo): void;
   /** Writes buffered events: called before the guest runs for long, and at least every 200 ms. */
   flush(): void;
-  /** `facts`: undefined if nothing was recorded. */
+  /** `facts`: undefined if nothing was recorded. Where something fails it may come without `begin`, or once more. */
   end(facts?: TraceFacts): void;
 }

@@ -20,7 +20,7 @@ export interface Format {
   readonly use: string;
   /**
    * True: events are written to the file as they come, so that a killed rsptrace leaves a trace. False: the end
-   * writes it.
+   * writes it, or makes what was written readable.
    */
   readonly isAppended: boolean;
   /** Makes one record of a block of whole ones, so that long files are smaller. */
