@@ -17,6 +17,8 @@ const compiler = join(root, 'node_modules', long ? '.bin/tsc' : 'typescript-7/bi
 
 const program = `
 import { attach, type CallHit, launch, type PlainValue, Unavailable } from 'rsptrace';
+import { layoutOf } from 'rsptrace/dwarf';
+import { alignedTo, alignOf, closableState, headerRuntime, isCounted } from 'rsptrace/tasks';
 
 await using target = await attach(':1234', 'kernel.elf');
 const values: PlainValue[] = [];
@@ -33,6 +35,20 @@ target.probe('fn:x', (hit) => hit.task);
 const { end } = await target.run({ duration: '10s', until: 'main', maxEvents: 5, signal: AbortSignal.timeout(5) });
 const { tasks } = await target.tasks();
 const [hart] = await target.backtraces();
+const paths = { header: 'own::Header', vtable: 'own::Vtable', entry: 'run', function: 'own::run' };
+const bits = { SCHEDULED: 1n, RUNNING: 2n, COMPLETED: 4n, CLOSED: 8n, HANDLE: 16n };
+const runtime = headerRuntime({
+  ...{ name: 'own', wakers: /^own::wake/, polls: /^own::run$/, ...paths },
+  futureAt({ debug }, generics) {
+    const [header, future] = [debug.typesNamed(paths.header)[0], generics.get('F')];
+    return header && future && alignedTo(layoutOf(header).size, alignOf(future));
+  },
+  read(word) {
+    const { isOver, words } = closableState(word('state') ?? 0n, bits);
+    return isCounted(word('references') ?? 0n) ? { isOver, state: words.join() } : undefined;
+  },
+});
+await attach(':1234', 'kernel.elf', { runtimes: [runtime] });
 export const all = [end, tasks.length, hart?.stack.frames.length, probe.engine, probe.reason, launch];
 `;
 

@@ -7,8 +7,15 @@ export { memberAt, numberAt, type Part, partCalled } from './layout.js';
 export { deadStack, type MemoryImage, openMemoryImage, type Region, writableRegions } from './memory-image.js';
 export { merged } from './regions.js';
 export { type Fate, type FoundRoot, isIn, type Runtime, type TaskContext, type TaskFacts } from './runtime.js';
-export { functionsOf, type TaskFunction, wordsInData } from './runtimes/constants.js';
-export { type HeaderFacts, type HeaderTasks, headerRuntime } from './runtimes/header-tasks.js';
+export {
+  type ClosableBits,
+  closableState,
+  functionsOf,
+  isCounted,
+  type TaskFunction,
+  wordsInData,
+} from './runtimes/constants.js';
+export { alignedTo, alignOf, type HeaderFacts, type HeaderTasks, headerRuntime } from './runtimes/header-tasks.js';
 export { runtimes, search } from './runtimes/index.js';
 export { type AddressRange, mostCopied, type Snapshot, takeSnapshot } from './snapshot.js';
 export { taskPlaces } from './task-places.js';

@@ -74,7 +74,10 @@ export interface Runtime {
   readonly name: string;
   /** The functions of its wakers, by their demangled names: other executors' tasks have other ones. */
   readonly wakers?: RegExp;
-  /** The functions in which it calls the poll of a task's Future, by their names without generic arguments. */
+  /**
+   * The functions in which it calls the poll of a task's Future, by their names without generic arguments. Recordings
+   * ask the runtimes of this folder alone.
+   */
   readonly polls?: RegExp;
   /** The executor's tasks; undefined if the program does not use this runtime. */
   roots(context: TaskContext): Promise<readonly FoundRoot[] | undefined>;

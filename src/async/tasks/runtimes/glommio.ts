@@ -23,7 +23,8 @@ export const glommio: HeaderTasks = {
   vtable: `${TASK}::raw::TaskVTable`,
   entry: 'run',
   function: `${TASK}::raw::RawTask::run`,
-  // As `RawTask::task_layout` computes it.
+  // As `RawTask::task_layout` computes it. S is a closure of glommio's. Were it a function's own type, its size would
+  // be wrong: rustc's debug info has a pointer for what takes no room.
   futureAt({ debug }, generics) {
     const [header] = debug.typesNamed(`${TASK}::header::Header`);
     const [future, result, schedule] = ['F', 'R', 'S'].map((name) => generics.get(name));

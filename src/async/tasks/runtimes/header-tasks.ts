@@ -18,8 +18,9 @@ export interface HeaderTasks {
   readonly name: string;
   readonly wakers: RegExp;
   readonly polls: RegExp;
-  /** The type of the header, whose member `vtable` points to the vtable. */
+  /** The type of the header: its member `vtable`, which has to be called so, points to the vtable. */
   readonly header: string;
+  /** The type of the vtable. */
   readonly vtable: string;
   /** The vtable's member with the function that polls, and that function, which is generic over the Future. */
   readonly entry: string;
