@@ -61,6 +61,16 @@ t.test('a kind of probe and a format, by the example', async (t) => {
   t.equal(events, parseLab(stderr).stats.get('deep_calls')?.calls);
 });
 
+t.test('a report of records whose kind of probe is a plug-in', async (t) => {
+  const file = join(scratchFolder(t), 'deep.records');
+  const { stderr } = await rsptrace(
+    ...['run', '--json', '--plugin', example, '-p', 'symbol:deep7', '-o', file, elf, '--', ...qemuArgv('rv-o2')],
+  ).ended;
+  const told = await rsptrace('report', '--json', '--plugin', example, file).json<{ events: number }>();
+  t.equal(told.events, parseLab(stderr).stats.get('deep_calls')?.calls);
+  t.match((await rsptrace('report', file).ended).stderr, /RECORDS_MISMATCH.*--plugin/s, 'which the hint names');
+});
+
 for (const level of usually(['o0', 'o3'] as const, (one) => one === 'o3')) {
   // Three Futures on main's stack; by turn 200 one has ended, which needs 15 times 3 turns (100 / 7, rounded up) and one.
   t.test(`executors: what cassette polls, ${level}`, async (t) => {

@@ -50,7 +50,7 @@ export interface SelectionArguments extends WindowArguments {
   readonly filter: TraceFilter | undefined;
 }
 
-const selectionOptions = { json, ...partOptions };
+const selectionOptions = { json, plugin, ...partOptions };
 export interface SavedPartArguments extends SavedTraceArguments, SelectionArguments {}
 
 export const info = declared({
@@ -136,7 +136,7 @@ export type GraphArguments = ArgumentsOf<typeof graph>;
 
 /** With --fn, and without it. */
 export const ofLiveGraph = ['duration', 'max-events', 'engine', 'scratch'] as const;
-export const ofSavedGraph = ['json', 'from', 'to', 'filter', 'top'] as const;
+export const ofSavedGraph = ['json', 'plugin', 'from', 'to', 'filter', 'top'] as const;
 
 export function checkGraph(given: GraphArguments & Behind): void {
   const { fn, trace, pid } = given;
