@@ -60,6 +60,10 @@ class DumpWriter implements TraceSink, InputObserver {
   /** The inputs of what is open, by begin. */
   readonly #begun = new Map<AnyBegin, Input>();
   #input: Input = { offset: 0, kind: 'end', content: {} };
+  /** What was written last that was no event. */
+  #above: Input | undefined;
+  /** Lines of the console whose events have not come: those before all other events wait for the first. */
+  readonly #printed: Input[] = [];
   #info: TraceInfo | undefined;
   events = 0;
   isFound = false;
@@ -84,11 +88,13 @@ class DumpWriter implements TraceSink, InputObserver {
 
   event(event: TraceEvent): void {
     const number = ++this.events;
+    const input = (event.type === 'console' && this.#printed.shift()) || this.#input;
     const from = 'begin' in event && event.begin ? this.#begun.get(event.begin) : undefined;
-    if (event.type === 'call-begin' || event.type === 'poll-begin') this.#begun.set(event, this.#input);
+    if (event.type === 'call-begin' || event.type === 'poll-begin') this.#begun.set(event, input);
     if ('begin' in event && event.begin) this.#begun.delete(event.begin);
+    this.#stand(input);
     if (this.#wanted === undefined) this.#write(eventLine({ number, event }), { number, ...eventJson(event) });
-    else if (this.#wanted === number) this.#explain({ number, event }, from);
+    else if (this.#wanted === number) this.#explain({ number, event }, from ? [from, input] : [input]);
   }
 
   hart(): void {}
@@ -97,20 +103,32 @@ class DumpWriter implements TraceSink, InputObserver {
     this.#out.flush();
   }
 
-  end(): void {}
+  end(): void {
+    for (const input of this.#printed) this.#stand(input);
+  }
 
   #come(input: Input): void {
+    if (input.kind === 'console') {
+      this.#printed.push(input);
+      return;
+    }
     this.#input = input;
-    if (this.#wanted === undefined) this.#write(inputLine(input), input);
+    this.#stand(input);
+  }
+
+  /** The next events are below this input. */
+  #stand(input: Input): void {
+    if (this.#wanted !== undefined || this.#above === input) return;
+    this.#above = input;
+    this.#write(inputLine(input), input);
   }
 
   /** An event, the inputs that it comes from, and how its duration follows from theirs. */
-  #explain({ number, event }: NumberedEvent, from: Input | undefined): void {
+  #explain({ number, event }: NumberedEvent, inputs: readonly Input[]): void {
     this.isFound = true;
-    const inputs = from ? [from, this.#input] : [this.#input];
     const [begin, end] = inputs.map(({ nanos }) => nanos);
     const { clock } = this.#info ?? {};
-    const apart = from && begin !== undefined && end !== undefined ? end - begin : undefined;
+    const apart = begin !== undefined && end !== undefined ? end - begin : undefined;
     const duration = durationOf(event);
     const out = apart === undefined || duration === undefined ? undefined : apart - duration;
     if (this.#isJson) {

@@ -1,5 +1,5 @@
 // `rsptrace dump`: the records that --keep-records keeps, and the events that came of each.
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { elfPath, qemuArgv } from '../qemu/guests/guests.js';
@@ -79,13 +79,27 @@ t.test('dump: each record stands before the event that came of it', async (t) =>
   );
   t.ok(apart >= duration, `${apart} ns apart, of which ${duration} are the function's`);
   t.same(out, { ns: apart - duration });
+
+  // The page has such a recording of these guests, and says it line by line. Offsets depend on the options' lengths.
+  const lines16 = (await rsptrace('dump', trace, '--explain', '16').ended).stdout.replace(/^ +\d+ (?=record)/gm, '');
+  const page = readFileSync('docs/dump.md', 'utf8').replace(/^ +\d+ (?=record)/gm, '');
+  for (const line of lines16.trimEnd().split('\n')) t.ok(page.includes(line.trim()), line);
 });
 
 t.test('dump: a recording with stops has its stops', async (t) => {
   const { trace, said } = await recorded(t, '--engine', 'stop', '-n', '40');
   const lines = jsonLines((await rsptrace('dump', trace, '--json').ended).stdout);
-  // A line of the console is no event of a probe.
+  // A line of the console is no event of a probe: it stands below the line itself, also before the first event.
   t.equal(lines.filter(({ type }) => type !== undefined && type !== 'console').length, said.events);
+  const above = lines.flatMap(({ type }, i) =>
+    type === 'console' ? [lines.slice(0, i).findLast((one) => one.kind)] : [],
+  );
+  t.ok(above.length > 20, `${above.length} lines of the console`);
+  t.same(new Set(above.map((one) => one?.kind)), new Set(['console']));
+  t.equal(new Set(above).size, above.length, 'each its own');
+  const printed = lines.find(({ type }) => type === 'console');
+  const explained = await rsptrace('dump', trace, '--json', '--explain', `${printed?.number}`).ended;
+  t.match(JSON.parse(explained.stdout), { inputs: [{ kind: 'console', content: { text: 'OpenSBI v1.1' } }] });
   // The calls that are open then are given up without a stop.
   t.equal(lines.filter(({ kind }) => kind === 'stop').length, 40);
 });
