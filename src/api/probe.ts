@@ -81,7 +81,7 @@ export function askedProbe(
 export interface AnyHit {
   /** Guest nanoseconds since the first event of the run. */
   readonly time: number;
-  /** The hart's number, from 0. */
+  /** The hart's number in the trace, from 0. Of a process it is a thread, whose id is only in `HartInfo.name`. */
   readonly hart: number;
   /** What was captured, by the text of each capture. */
   readonly values: Readonly<Record<string, PlainValue>>;
