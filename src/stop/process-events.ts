@@ -57,6 +57,7 @@ export class ProcessEvents {
     else if (stop.reason === 'exec') await this.#exec(stop);
     else if (stop.reason === 'syscall_return') await points.plantLate();
     else if (stop.reason !== 'syscall_entry') {
+      // INT, TRAP and those that stop jobs: a stub that can passes on the others without a stop (`passSignals`).
       const signal = stop.signal === SIGTRAP ? undefined : await ownSignal(session, arch, stop);
       if (signal !== undefined && jobStops.has(signal))
         this.#warnOnce('somebody has sent the process a signal that stops it: while it is traced it runs on', {
