@@ -26,7 +26,7 @@ export class LateResults {
     if (isSuspended(state)) this.#onPending(future);
   }
 
-  ended({ future, address, root: { space }, result, chain }: PollEnd): void {
+  ended({ future, address, root: { space }, result, state, chain }: PollEnd): void {
     const place = inSpace(address, space);
     if (result === 'unknown') {
       let open = this.#open[future.key];
@@ -39,9 +39,13 @@ export class LateResults {
     }
     this.#open[future.key]?.delete(place);
     if (result !== 'pending') return;
+    let around = state;
     for (const link of chain) {
       const open = link.future && this.#open[link.future.key];
-      if (!link.future || link.address === undefined || !isSuspended(link.state)) continue;
+      // One written by hand has no state, but what stands at its await has polled it, and it was pending.
+      const isPending = isSuspended(link.state ?? around);
+      around = link.state;
+      if (!link.future || link.address === undefined || !isPending) continue;
       const place = inSpace(link.address, space);
       if (!open?.get(place)) continue;
       open.delete(place);

@@ -18,8 +18,10 @@ function late() {
     told: () => told.splice(0),
     began: (future: FutureRef, at: number, before?: string, root = {}) =>
       results.began({ future, root, address: addr(BigInt(at)), state: state(before) } as PollBegin),
-    ended: (future: FutureRef, at: number, result: PollResult, chain: readonly AwaitLink[] = []) =>
-      results.ended({ future, root: {}, address: addr(BigInt(at)), result, chain } as unknown as PollEnd),
+    ended: (future: FutureRef, at: number, result: PollResult, chain: readonly AwaitLink[] = [], name?: string) => {
+      const end = { future, root: {}, address: addr(BigInt(at)), result, chain, state: state(name) };
+      results.ended(end as unknown as PollEnd);
+    },
   };
 }
 
@@ -72,6 +74,22 @@ t.test('a Future around it is pending and awaits it', async (t) => {
   t.same(around('pending', link(0x10)), []);
   t.same(around('unknown', link(0x10, 'Suspend0')), []);
   t.same(around('ready', link(0x10, 'Suspend0')), []);
+});
+
+t.test('one written by hand has no state: what stands at the await of it has one', async (t) => {
+  const { results, told, ended } = late();
+  const around = (name: string | undefined, ...chain: AwaitLink[]) => {
+    ended(inner, 0x10, 'unknown');
+    ended(outer, 0x8, 'pending', chain, name);
+    const found = told();
+    results.clear();
+    return found;
+  };
+  t.same(around('Suspend0', link(0x10)), ['inner']);
+  t.same(around('Suspend0', link(0x10), { ...link(0x18), future: outer }), ['inner']);
+  t.same(around('Unresumed', { ...link(1, 'Suspend1'), future: outer }, link(0x10)), ['inner']);
+  t.same(around('Suspend0', { ...link(1), future: outer }, link(0x10)), [], 'what is between may hold a ready one');
+  t.same(around(undefined, link(0x10)), []);
 });
 
 t.test('nothing is said of what was open when events were missing', async (t) => {

@@ -33,8 +33,12 @@ function wasPending({ future, address }: PollEnd, later: readonly TraceEvent[]):
     const isSame = event.future.key === future.key && event.address === address;
     if (isSame) return event.type === 'poll-begin' && isSuspended(event.state);
     if (event.type === 'poll-begin' || event.result !== 'pending') continue;
-    const links = event.chain.filter((link) => link.future?.key === future.key && link.address === address);
-    if (links.some(({ state }) => isSuspended(state))) return true;
+    const states = [event.state, ...event.chain.map(({ state }) => state)];
+    const isAwaited = event.chain.some((link, i) => {
+      const isOf = link.future?.key === future.key && link.address === address;
+      return isOf && isSuspended(link.state ?? states[i]);
+    });
+    if (isAwaited) return true;
   }
   return false;
 }

@@ -76,8 +76,8 @@ export class PollEvents {
     const { inlined, exit, held } = payload;
     if (!exit) return;
     const { look, hart } = exit;
-    const isHeld = exit.result === 'unknown' && (held === 'ready' || held === 'pending');
-    const result = isHeld ? held : exit.result;
+    const goesOn = held === 'pending' && isRoot(payload) && !payload.root.isPart;
+    const result = exit.result === 'unknown' && (held === 'ready' || goesOn) ? held : exit.result;
     // Where an inlined Future has not changed, those inside it have been polled all the same.
     if (inlined && (result === 'ready' || result === 'pending' || (!payload.probe.fn && look?.state))) {
       this.#derived(payload, hart, inlined.end(look, result === 'ready'));
@@ -105,7 +105,8 @@ export class PollEvents {
     const { time } = this.#output;
     const future = probe.ref;
     const address = self;
-    handOn(call, result);
+    // A wrapper of a wrapper has what is known of the innermost.
+    handOn(call, result === 'unknown' ? (payload.held ?? result) : result);
     this.#reportDrops(payload, { result, state, chain, hart });
     const isOver = result === 'ready' || result === 'panicked';
     const whole = isOver || !payload.inside ? chain : this.#below(payload, chain);

@@ -136,9 +136,11 @@ export const onlyMoment: Entry = { stack: undefined, outer: undefined, outerLook
 const mostFutureBytes = 64 * 1024;
 
 /**
- * What a Future without states of its own consists of, if that is one Future in its own bytes with the same output.
- * Its result is then that Future's: a wrapper that counts polls is one. Undefined for any other, because one that holds
- * several, or has another output, may be ready when what it holds is not: a timeout is.
+ * What a Future without states of its own consists of, if that is one Future in its own bytes with the same output: a
+ * wrapper that counts polls is one. When that Future is ready, so is it. As long as that is pending, it may give up:
+ * only of a task itself it is taken to go on, because nothing else says so. Of one inside another, what is around it
+ * shows later whether it still awaits it. Undefined for any other, because one that holds several, or has another
+ * output, is often ready when what it holds is not: a timeout is.
  */
 export function handedOn(future: FutureType): { readonly future: FutureType; readonly offset: number } | undefined {
   const [held] = future.states.length > 0 ? [] : onlyHeld(future);
