@@ -42,9 +42,9 @@ const nowhere = addr(0n);
 /** Where a call returns that would begin here. */
 type ReturnSite = Omit<CallSite, 'around'>;
 
-/** At one place such calls follow each other. */
+/** Calls of one place follow each other in one frame, whatever their kinds. */
 const isAgain = (before: TracedCall, now: TracedCall): boolean =>
-  before.kind === now.kind && (now.kind.isSame?.(before, now) ?? false);
+  before.place !== undefined && before.place === now.place;
 
 /**
  * Matches entries with returns over one set of stacks, so that polls and functions nest in each other as they were
@@ -261,6 +261,7 @@ export class CallTracer implements Tracer {
   #enter(at: Moment, here: Here, site: ReturnSite, memory: HitMemory, follows: Follows): void {
     const { returnAddress, stackPointer, seesReturn, isCall } = site;
     let begins = false;
+    let followsOthers = true;
     for (let i = 0; i < here.kinds.length; i++) {
       const kind = here.kinds[i] as CallKind;
       const around = this.#stacks.enclosing(at, stackPointer);
@@ -272,7 +273,9 @@ export class CallTracer implements Tracer {
         follows.began(at, this.#stacks.passing(at, full, traced), []);
         continue;
       }
-      const { call, lost } = this.#stacks.enter(at, full, traced, isAgain);
+      // The next kind's call is beside this one.
+      const { call, lost } = this.#stacks.enter(at, full, traced, followsOthers ? isAgain : undefined);
+      followsOthers &&= traced.place === undefined;
       follows.began(at, call, lost);
     }
     if (!begins && seesReturn) follows.began(at, undefined, this.#stacks.overwrite(at, stackPointer));

@@ -25,6 +25,7 @@ export {
   type HitObserver,
   type InstantKind,
   type InstantSite,
+  inSameFrame,
   isSameFrame,
   type Moment,
   type OpenKind,

@@ -35,6 +35,13 @@ export function isSameFrame(open: Call, { returnAddress, stackPointer }: CallSit
   return open.returnAddress === returnAddress && open.stackPointer === stackPointer;
 }
 
+/** The innermost open call of a kind in the frame of one that would begin: other kinds may have some there, too. */
+export function inSameFrame(kind: OpenKind, site: CallSite): Call | undefined {
+  for (let call = site.around; call && isSameFrame(call, site); call = call.parent)
+    if (call.payload.kind === kind) return call;
+  return undefined;
+}
+
 /** What is kept about an open call, of any kind. */
 export interface TracedCall {
   readonly kind: OpenKind;
@@ -42,6 +49,8 @@ export interface TracedCall {
   emitted?: AnyBegin | undefined;
   /** Nothing observes its return: it is over where it began, and nothing is inside it. */
   readonly entryOnly?: boolean;
+  /** Where it began, if one that begins there in its frame proves that it was left without a return. */
+  readonly place?: Addr;
   /** What it stands inside has not called it: an interrupt. */
   readonly isInterrupt?: boolean;
 }
@@ -95,8 +104,6 @@ export interface AheadReads {
  * output's time is that of the hit.
  */
 export interface OpenKind {
-  /** Whether both are calls of the same thing. At one place such calls follow each other. */
-  isSame?(one: TracedCall, other: TracedCall): boolean;
   began?(call: Call, lost: readonly Call[]): void;
   /** Memory to read when it returns. Asked again with what was read, until nothing new is asked for. */
   exitReads?(call: Call, at: Moment, memory: HitMemory): readonly MemoryRequest[];

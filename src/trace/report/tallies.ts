@@ -10,7 +10,10 @@ import type { ThreadRow } from '../events/thread-summary.js';
 export interface TallyRow {
   readonly function: FunctionRef;
   readonly calls: number;
-  /** The numbers are of some of the calls only: the probe was switched off on the way, or records may be lost. */
+  /**
+   * The numbers are of some of the calls only: the probe was switched off on the way, records may be lost, calls have
+   * not returned or had a number that could not be read.
+   */
   readonly isBound?: boolean;
   /** By the size of an argument: below 0, 0, 1, 2-3, 4-7, ...; undefined if they were counted together. */
   readonly by: CountedBy | undefined;
@@ -82,9 +85,12 @@ function tallyTable(heads: readonly string[], title: string, shown: readonly Sho
     const calls = `${row.isBound ? '>=' : ''}${row.calls}`;
     return { numbers: [calls, ...numbers], name: `${isShared(each) ? instance : name}${of}`, file, line };
   });
-  const note = shown.some(({ row }) => row.isBound) && LEFT_OUT_NOTE;
+  const isNumber = shown.some(({ argument }) => argument !== undefined);
+  const note = shown.some(({ row }) => row.isBound) && `${LEFT_OUT_NOTE}${isNumber ? UNCOUNTED_NOTE : ''}`;
   return textTable(heads, title, lines, options) + tableNotes([note], options);
 }
+
+const UNCOUNTED_NOTE = '; calls that have not returned, or whose number could not be read, are not among them';
 
 function addressOf({ row }: Pick<Shown, 'row'>): bigint {
   return row.function.address;

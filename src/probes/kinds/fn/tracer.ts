@@ -8,7 +8,7 @@ import {
   type CallSite,
   type EventOutput,
   type HitMemory,
-  isSameFrame,
+  inSameFrame,
   type MemoryRequest,
   type Moment,
   type OpenCall,
@@ -114,7 +114,7 @@ export class FunctionTracer extends CallEvents implements CallKind {
     if (!known) return undefined;
     const { probe } = known;
     // Asked only if it matters, because the answer needs all of the function's code decoded.
-    if (!site.isCall && isAgain(probe, site) && (this.#jumps(probe) ?? true)) return undefined;
+    if (!site.isCall && this.#isAgain(probe, site) && (this.#jumps(probe) ?? true)) return undefined;
     if (probe.when && !holds(probe.when, registers, memory)) return undefined;
     const nested = functionsAround(site.around);
     if (nested >= this.#maxDepth) return undefined;
@@ -122,11 +122,18 @@ export class FunctionTracer extends CallEvents implements CallKind {
     const values = texts.length > 0 ? argumentsOf(texts, registers, memory) : none;
     const began = this.output.at(time);
     const entryOnly = !site.seesReturn || probe.insisted !== undefined;
-    return { kind: this, ref: probe.ref, probe, result, began, nested, hart, values, entryOnly, exit: undefined };
+    const { ref } = probe;
+    return { kind: this, place: pc, ref, probe, result, began, nested, hart, values, entryOnly, exit: undefined };
   }
 
-  isSame(one: TracedCall, other: TracedCall): boolean {
-    return (one as TracedFunction).probe === (other as TracedFunction).probe;
+  /**
+   * A function whose first instruction is a loop's head reaches its own entry again without being called: same frame,
+   * same caller. So does a function that calls itself as its last action, because compilers turn that into the same
+   * jump. If no jump leads there, it was left without a return (longjmp) and called again.
+   */
+  #isAgain(probe: FunctionProbe, site: CallSite): boolean {
+    const open = inSameFrame(this, site)?.payload;
+    return open !== undefined && isFunction(open) && open.probe === probe;
   }
 
   exitReads({ payload }: FunctionCall, { registers }: Moment, memory: HitMemory): readonly MemoryRequest[] {
@@ -157,18 +164,6 @@ function argumentsOf(all: Texts['arguments'], registers: RegisterReader, memory:
     if (value !== undefined) values.push({ name, value });
   }
   return values;
-}
-
-/**
- * A function whose first instruction is a loop's head reaches its own entry again without being called: same frame,
- * same caller. So does a function that calls itself as its last action, because compilers turn that into the same
- * jump. If no jump leads there, it was left without a return (longjmp) and called again.
- */
-function isAgain(probe: FunctionProbe, site: CallSite): boolean {
-  const { around } = site;
-  return (
-    around !== undefined && isFunction(around.payload) && around.payload.probe === probe && isSameFrame(around, site)
-  );
 }
 
 function functionsAround(around: Call | undefined): number {

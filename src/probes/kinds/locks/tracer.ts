@@ -11,7 +11,7 @@ import {
   type HitMemory,
   type InstantKind,
   type InstantSite,
-  isSameFrame,
+  inSameFrame,
   type MemoryRequest,
   type Moment,
   type OpenCall,
@@ -110,13 +110,19 @@ export class LockTracer extends CallEvents implements CallKind, InstantKind {
   begin(at: Moment, site: CallSite): Taking | undefined {
     const fn = this.#takes(at.pc);
     const word = fn && at.registers.register(fn.register);
-    if (!fn || word === undefined || isAgain(fn, addr(word), site)) return undefined;
+    if (!fn || word === undefined || this.#isAgain(fn, addr(word), site)) return undefined;
     const { returnAddress, seesReturn, around } = site;
     const { type, probe, taken } = fn;
     const result = taken && madeOnce(this.#results, fn, () => new ValueTexts(taken, probe.result?.shape));
     const by = { name: probe.ref.name, address: probe.address };
     const found = { taker: fn, address: addr(word), type, by, isPart: false, returnAddress, result };
     return this.#taking(at, { ...found, entryOnly: !seesReturn }, around);
+  }
+
+  /** The function has jumped to its first instruction, and is not called again. */
+  #isAgain(fn: LockFunction, address: Addr, site: CallSite): boolean {
+    const open = inSameFrame(this, site)?.payload as Taking | undefined;
+    return open !== undefined && open.taker === fn && holds(open.lock, address);
   }
 
   #beginBlock(at: Moment, edge: BlockEdge, around: Call | undefined, memory: HitMemory): Taking | undefined {
@@ -201,14 +207,6 @@ function isWithin(address: Addr, around: Call | undefined): boolean {
     if (payload.kind instanceof LockTracer && holds((payload as Taking).lock, address)) return true;
   }
   return false;
-}
-
-/** The function has jumped to its first instruction, and is not called again. */
-function isAgain(fn: LockFunction, address: Addr, site: CallSite): boolean {
-  const { around } = site;
-  if (!(around?.payload.kind instanceof LockTracer)) return false;
-  const { taker, lock } = around.payload as Taking;
-  return taker === fn && lock.address === address && isSameFrame(around, site);
 }
 
 /** `Some(..)`, `Ok(..)`, `true`, what is no zero; a result that is not known belongs to a function that never fails. */

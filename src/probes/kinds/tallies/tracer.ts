@@ -20,6 +20,8 @@ import type { TallyProbe } from './resolve.js';
 /** Counts: one number, or one for each bucket. */
 interface Counts {
   readonly counts: number[];
+  /** Calls that are not among them: what never returned, where that counts, and what could not be read. */
+  missed: number;
   /** Of a probe that adds numbers up. */
   sum: bigint;
 }
@@ -97,7 +99,7 @@ export class TallyTracer implements CallKind {
       else if (!by) increment(counting.to.counts, 0);
       else countNumber(counting, numberIn(by.number, registers, memory));
     }
-    return atReturn.length > 0 ? { kind: this, began: time, tallies: atReturn } : undefined;
+    return atReturn.length > 0 ? { kind: this, place: pc, began: time, tallies: atReturn } : undefined;
   }
 
   add(probe: object, words: BigUint64Array): void {
@@ -122,9 +124,14 @@ export class TallyTracer implements CallKind {
     });
   }
 
-  returning({ payload }: Call, { registers, time }: Moment, memory: HitMemory): void {
+  lost({ payload }: Call): void {
+    for (const { to } of (payload as TalliedCall).tallies) to.missed++;
+  }
+
+  returning({ payload, wasLost }: Call, { registers, time }: Moment, memory: HitMemory): void {
     const { began, tallies } = payload as TalliedCall;
     for (const counting of tallies) {
+      if (wasLost) counting.to.missed--;
       const { by } = counting.probe;
       if (by?.kind === 'duration') countNumber(counting, BigInt(Math.max(0, Math.round(time - began))));
       else if (by) countNumber(counting, numberIn(by.number, registers, memory));
@@ -133,7 +140,7 @@ export class TallyTracer implements CallKind {
 }
 
 function zero({ by, adds }: TallyProbe): Counts {
-  return { counts: new Array<number>(by && !adds ? bucketCount : 1).fill(0), sum: 0n };
+  return { counts: new Array<number>(by && !adds ? bucketCount : 1).fill(0), missed: 0, sum: 0n };
 }
 
 /** The counts of the task whose poll is open around a call, or of its hart; the probe's own where it groups nothing. */
@@ -147,10 +154,15 @@ function countsOf(tally: Tally, hart: number, around: Call | undefined): Counts 
   return known;
 }
 
-function rowOf({ function: fn, by, adds }: TallyProbe, { counts, sum }: Counts, group: TallyRow['group']): TallyRow {
+function rowOf(
+  { function: fn, by, adds }: TallyProbe,
+  { counts, missed, sum }: Counts,
+  group: TallyRow['group'],
+): TallyRow {
   return {
     function: fn.ref,
     calls: counts.reduce((total, count) => total + count, 0),
+    ...(missed > 0 && { isBound: true }),
     by: by && { argument: by.argument, counts, added: adds && { as: adds, sum } },
     group,
   };
@@ -160,9 +172,11 @@ function increment(counts: number[], at: number): void {
   counts[at] = (counts[at] ?? 0) + 1;
 }
 
-/** What could not be read is not counted. */
 function countNumber({ probe, to }: Counting, value: ReturnType<typeof numberIn>): void {
-  if (typeof value !== 'bigint') return;
+  if (typeof value !== 'bigint') {
+    to.missed++;
+    return;
+  }
   increment(to.counts, probe.adds ? 0 : bucketOf(value));
   to.sum += value;
 }
