@@ -48,7 +48,8 @@ export class Holders {
   readonly #elf: ElfFile;
   readonly #debug: DebugInfo | undefined;
   readonly #known = new Map<Addr, Holder | undefined>();
-  readonly #variables = new Map<string, { readonly name: string; readonly type: Die | undefined }>();
+  /** By address: in C, variables of several files have one name. */
+  readonly #variables = new Map<Addr, { readonly name: string; readonly type: Die | undefined }>();
 
   constructor(elf: ElfFile, debug: DebugInfo | undefined) {
     this.#elf = elf;
@@ -64,7 +65,7 @@ export class Holders {
   #find(context: Addr): Holder | undefined {
     const symbol = this.#elf.symbols.at(context);
     if (symbol?.type !== 'object' || symbol.size === 0) return undefined;
-    const { name, type } = madeOnce(this.#variables, symbol.name, () => this.#variable(symbol));
+    const { name, type } = madeOnce(this.#variables, symbol.address, () => this.#variable(symbol));
     const offset = Number(context - symbol.address);
     const inside = type && this.#debug?.attempt(type.unit, () => partAt(type, offset));
     if (!inside) return { base: symbol.address, place: `${name}+0x${offset.toString(16)}`, fields: noFields };
@@ -93,13 +94,18 @@ interface Part {
   readonly fields: NameFields;
 }
 
-/** The element of the innermost array around what begins at an offset of a variable, or all of that. */
+/**
+ * The element of the innermost array around what begins at an offset of a variable, or all of that. Its fields are those
+ * of the innermost part that has any.
+ */
 function partAt(variable: Die, offset: number): Part | undefined {
   let type = plain(variable);
-  let part: Part | undefined = { path: '', at: 0, fields: fieldsIn(type) };
+  let part: Part = { path: '', at: 0, fields: noFields };
   let [path, at] = ['', 0];
   for (let depth = 0; type && depth < mostDepth; depth++) {
     const element = type.tag === DW_TAG.array_type ? plain(type.follow(DW_AT.type)) : undefined;
+    const fields = fieldsIn(type);
+    if (fields.number || fields.name) part = { ...part, at, fields };
     const isTable = element !== undefined && element.tag !== DW_TAG.base_type;
     if (at === offset && depth > 0 && !isTable) return part;
     if (type.tag === DW_TAG.array_type) {
@@ -107,7 +113,7 @@ function partAt(variable: Die, offset: number): Part | undefined {
       if (dimensionsOf(type).length !== 1 || size === undefined || size === 0) return part;
       const index = Math.floor((offset - at) / size);
       [path, at, type] = [`${path}[${index}]`, at + index * size, element];
-      part = { path, at, fields: fieldsIn(type) };
+      part = { path, at, fields: noFields };
       continue;
     }
     const begun = at;
