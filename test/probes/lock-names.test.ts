@@ -1,13 +1,15 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import t from 'tap';
-import { addr } from '../../src/base/addr.js';
-import { DebugInfo } from '../../src/dwarf/index.js';
+import { addOffset, addr } from '../../src/base/addr.js';
+import { DebugInfo, DW_AT, DW_TAG, DW_FORM as F } from '../../src/dwarf/index.js';
 import { ElfFile } from '../../src/elf/index.js';
 import { type KnownLock, LockNames } from '../../src/probes/kinds/locks/lock-names.js';
 import { lockRole } from '../../src/probes/kinds/locks/names.js';
 import { TakenLocks } from '../../src/probes/kinds/locks/taken-locks.js';
 import { scratchFolder } from '../support/command.js';
+import { debugOf } from '../support/dwarf-debug.js';
+import { type DieSpec, DwarfWriter } from '../support/dwarf-writer.js';
 import { pollsProgram } from '../support/native.js';
 
 t.test('functions of locks are known by their paths', async (t) => {
@@ -53,25 +55,134 @@ t.test('the lock inside of the semaphore of an async mutex is not that mutex', a
   t.match(found?.names, ['orders::LEDGER.s.waiters', 'orders::LEDGER'], 'a glob may match both');
 });
 
+/** Names the locks of a program of C++, by the static and the bytes from its start. */
+async function namesIn(t: Parameters<typeof scratchFolder>[0], source: string) {
+  const program = join(scratchFolder(t), 'locks');
+  execFileSync('g++', ['-g', '-x', 'c++', '-', '-o', program], { input: source });
+  const elf = await ElfFile.open(program);
+  const names = new LockNames({ elf, debug: DebugInfo.load(elf), nextKey: () => 1 });
+  return (symbol: string, type: string, offset = 0, isPart = false): KnownLock | undefined => {
+    const start = [...elf.symbols].find(({ name }) => name === symbol)?.address ?? addr(0);
+    const by = { name: 'lock', address: start };
+    return names.of(addOffset(start, offset), { name: type, size: undefined }, by, isPart);
+  };
+}
+
 t.test('what guards the waiters of a mutex is not that mutex, and what wraps a lock alone is that lock', async (t) => {
-  const source = `
+  const lockAt = await namesIn(
+    t,
+    `
 template <class T> struct SpinLock { int word; T data; };
 template <class T> struct SpinMutex { SpinLock<T> inner; };
 struct AMutex { SpinLock<int> waiters; long value; };
 SpinMutex<int> console;
 AMutex ledger;
-int main() { return console.inner.word + ledger.waiters.word; }`;
-  const program = join(scratchFolder(t), 'locks');
-  execFileSync('g++', ['-g', '-x', 'c++', '-', '-o', program], { input: source });
-  const elf = await ElfFile.open(program);
-  const names = new LockNames({ elf, debug: DebugInfo.load(elf), nextKey: () => 1 });
-  const nameOf = (symbol: string): string | undefined => {
-    const address = [...elf.symbols].find(({ name }) => name === symbol)?.address ?? addr(0);
-    return names.of(address, { name: 'SpinLock<int>', size: 8 }, { name: 'lock', address })?.names[0];
-  };
-  t.equal(nameOf('ledger'), 'ledger.waiters');
-  t.equal(nameOf('console'), 'console');
+int main() { return console.inner.word + ledger.waiters.word; }`,
+  );
+  t.equal(lockAt('ledger', 'SpinLock<int>')?.names[0], 'ledger.waiters');
+  t.equal(lockAt('console', 'SpinLock<int>')?.names[0], 'console');
 });
+
+t.test('a word belongs to a lock in a union, or deep inside; that none is there, only its type can say', async (t) => {
+  const lockAt = await namesIn(
+    t,
+    `
+struct Spin { int word; };
+struct Holder { long kept; union { long none; Spin unnamed; }; union Slot { long none; Spin spin; } slot; };
+template <int N> struct Deep { Deep<N - 1> in; };
+template <> struct Deep<0> { int pad; Spin spin; };
+template <int N> struct Other { long first; int second; };
+union All { ${Array.from({ length: 300 }, (_, i) => `Other<${i}> other${i};`).join(' ')} struct { long pad; Spin spin; } last; };
+struct Counter { long pad; int count; char text[2]; };
+Holder holder; Deep<9> deep; All all; Counter counter;
+alignas(8) char arena[64];
+int main() { return holder.slot.spin.word + deep.in.in.in.in.in.in.in.in.in.pad + all.other0.second + counter.count + arena[0]; }`,
+  );
+  const nameOf = (symbol: string, offset: number): string | undefined => lockAt(symbol, 'Spin', offset, true)?.names[0];
+  t.equal(nameOf('holder', 8), 'holder.unnamed');
+  t.equal(nameOf('holder', 16), 'holder.slot.spin');
+  t.equal(nameOf('deep', 4), `deep${'.in'.repeat(9)}.spin`);
+  t.equal(nameOf('all', 8), 'all+0x8', 'its members are more than are looked into');
+  t.equal(nameOf('arena', 16), 'arena+0x10', 'bytes may be anything');
+  t.equal(nameOf('counter', 8), undefined);
+  t.equal(nameOf('holder', 0), undefined);
+  t.equal(lockAt('counter', 'Spin', 8)?.names[0], 'counter+0x8', 'a function was called with it as its lock');
+});
+
+t.test(
+  'a lock in an enum has the name of its field; of a type that is not known, or is damaged, its place',
+  async (t) => {
+    const type = (label: string, size: number, children: readonly DieSpec[] = []): DieSpec => ({
+      tag: DW_TAG.structure_type,
+      label,
+      attributes: [
+        [DW_AT.name, F.string, label],
+        [DW_AT.byte_size, F.data1, size],
+      ],
+      children,
+    });
+    const member = (name: string, ref: string, offset: number): DieSpec => ({
+      tag: DW_TAG.member,
+      attributes: [
+        [DW_AT.name, F.string, name],
+        [DW_AT.type, F.ref4, { ref }],
+        [DW_AT.data_member_location, F.data1, offset],
+      ],
+    });
+    const statics = ['Option', 'Loop', 'Declared'].map((name, i) => ({
+      name: name.toUpperCase(),
+      at: (i + 1) << 12,
+      type: name,
+    }));
+    const variables = statics.map(
+      ({ name, at, type }): DieSpec => ({
+        tag: DW_TAG.variable,
+        attributes: [
+          [DW_AT.name, F.string, name],
+          [DW_AT.type, F.ref4, { ref: type }],
+          // DW_OP_addr
+          [DW_AT.location, F.exprloc, Uint8Array.of(3, 0, at >> 8, 0, 0, 0, 0, 0, 0)],
+        ],
+      }),
+    );
+    const some = {
+      tag: DW_TAG.variant,
+      attributes: [[DW_AT.discr_value, F.data1, 1]],
+      children: [member('Some', 'Some', 0)],
+    } as const;
+    // As rustc writes an enum: a variant's member is a struct of the variant's fields.
+    const none = { tag: DW_TAG.variant, attributes: [[DW_AT.discr_value, F.data1, 0]], children: [] } as const;
+    const writer = new DwarfWriter();
+    writer.unit({
+      version: 5,
+      root: {
+        tag: DW_TAG.compile_unit,
+        children: [
+          type('Spin', 8),
+          type('Some', 16, [member('__0', 'Spin', 8)]),
+          type('Option', 16, [{ tag: DW_TAG.variant_part, children: [none, some] }]),
+          type('Loop', 8, [member('itself', 'Loop', 0)]),
+          { tag: DW_TAG.structure_type, label: 'Declared', attributes: [[DW_AT.declaration, F.flag_present, 1]] },
+          ...variables,
+        ],
+      },
+    });
+    const symbols = {
+      at: (address: bigint) => {
+        const { name, at } = statics.find(({ at }) => (Number(address) & ~0xfff) === at) ?? {};
+        return name === undefined ? undefined : { name, address: addr(at ?? 0), size: 16, type: 'object' };
+      },
+    };
+    const elf = { symbols, budget: undefined } as unknown as ElfFile;
+    const names = new LockNames({ elf, debug: debugOf(writer), nextKey: () => 1 });
+    const nameOf = (at: number): string | undefined =>
+      names.of(addr(at), { name: 'Spin', size: 8 }, { name: 'lock', address: addr(0) }, true)?.names[0];
+    t.equal(nameOf(0x1008), 'OPTION.0');
+    t.equal(nameOf(0x1000), undefined, 'its discriminant is no lock');
+    t.equal(nameOf(0x2004), 'LOOP+0x4');
+    t.equal(nameOf(0x3004), 'DECLARED+0x4');
+  },
+);
 
 t.test('a lock on the heap is the same one, whichever of the types that begin there takes it', async (t) => {
   const elf = { symbols: { at: () => undefined } } as unknown as ElfFile;

@@ -4,7 +4,7 @@ import { addTo } from '../../../base/made-once.js';
 import { type DebugInfo, DW_AT, demangle, qualifiedName, staticAddress, stripGenerics } from '../../../dwarf/index.js';
 import type { ElfFile } from '../../../elf/index.js';
 import { type FunctionRef, lockRef } from '../../../trace/index.js';
-import { type Shape, Shapes } from '../../../values/index.js';
+import { type FieldShape, type Shape, Shapes } from '../../../values/index.js';
 import type { TracerContext } from '../kind.js';
 import type { LockType } from './resolve.js';
 
@@ -33,7 +33,8 @@ interface Static {
   readonly line: number | undefined;
 }
 
-const deepest = 8;
+/** Types that are looked into for a lock: variants of Futures in Futures are many, and a damaged one may hold itself. */
+const mostSteps = 256;
 /** Bytes behind a symbol without a size that are taken to be its own. */
 const mostBehind = 4096;
 /** Locks that have a name of their own in a trace. */
@@ -71,8 +72,9 @@ export class LockNames {
 
   #made(at: Addr, type: LockType | undefined, by: LockUser, isPart: boolean): KnownLock | undefined {
     const holder = this.#staticAt(at);
-    const member = holder?.shape && type && memberAt(holder.shape, Number(at - holder.address), type.name);
-    if (isPart && holder?.shape && type && !member) return undefined;
+    const way = { type: type?.name, steps: 0, isFollowed: holder?.shape !== undefined && type !== undefined };
+    const member = holder?.shape && type && memberAt(holder.shape, Number(at - holder.address), way);
+    if (isPart && !member && way.isFollowed) return undefined;
     const address = holder && member ? addOffset(holder.address, member.offset) : at;
     const name = holder ? `${holder.name}${member ? member.path : distance(Number(at - holder.address))}` : undefined;
     const shown = name ?? (type ? stripGenerics(type.name) : hex(at));
@@ -132,37 +134,56 @@ function distance(offset: number): string {
   return offset === 0 ? '' : `+${hex(offset)}`;
 }
 
+/** What a static's type is searched for. */
+interface Way {
+  readonly type: string | undefined;
+  steps: number;
+  /** Debug info says of all on it what it is. */
+  isFollowed: boolean;
+}
+
 /**
- * The member of a type that has the name, around an offset: `proc[3].lock`. What it alone is wrapped in as a lock
- * stands for it: the `Mutex` around a `RawMutex`. One whose semaphore has a lock does not, nor one that has more than a
- * lock of other data. Undefined if there is none.
+ * The member of a type that has the name, around an offset: `proc[3].lock`, of whichever variant. What it alone is
+ * wrapped in as a lock stands for it: the `Mutex` around a `RawMutex`. One whose semaphore has a lock does not, nor one
+ * that has more than a lock of other data. Undefined if none is found.
  */
-function memberAt(shape: Shape, offset: number, type: string, depth = 0): Member | undefined {
+function memberAt(shape: Shape, offset: number, way: Way): Member | undefined {
   const own = { offset: 0, size: shape.size, path: '' };
-  if (shape.name === type) return own;
-  if (depth > deepest) return undefined;
-  const part = partAt(shape, offset);
-  const inner = part && memberAt(part.shape, offset - part.offset, type, depth + 1);
-  if (!inner) return undefined;
-  const isAlone = !type.includes('<') || inner.size === shape.size;
-  if (inner.path === '' && isAlone && isWrapper.test(stripGenerics(shape.name))) return own;
-  return { ...inner, offset: inner.offset + part.offset, path: `${part.path}${inner.path}` };
+  if (shape.name === way.type) return own;
+  if (saysNothing(shape) || ++way.steps > mostSteps) way.isFollowed = false;
+  if (way.steps > mostSteps) return undefined;
+  for (const part of partsAt(shape, offset)) {
+    const inner = memberAt(part.shape, offset - part.offset, way);
+    if (!inner) continue;
+    const isAlone = !way.type?.includes('<') || inner.size === shape.size;
+    if (inner.path === '' && isAlone && isWrapper.test(stripGenerics(shape.name))) return own;
+    return { ...inner, offset: inner.offset + part.offset, path: `${part.path}${inner.path}` };
+  }
+  return undefined;
 }
 
 const isWrapper = /(Mutex|Lock)$/;
 
-function partAt(shape: Shape, at: number): (Omit<Member, 'size'> & { readonly shape: Shape }) | undefined {
+/** It is not known, or memory for anything: bytes, which Rust may say are not set. */
+function saysNothing(shape: Shape): boolean {
+  const element = shape.kind === 'array' ? shape.element() : undefined;
+  return shape.kind === 'opaque' || (element?.size === 1 && (element.kind === 'integer' || element.kind === 'union'));
+}
+
+function partsAt(shape: Shape, at: number): readonly (Omit<Member, 'size'> & { readonly shape: Shape })[] {
   if (shape.kind === 'array') {
     const element = shape.element();
-    if (!element.size) return undefined;
-    const index = Math.floor(at / element.size);
-    return { offset: index * element.size, path: `[${index}]`, shape: element };
+    const index = element.size ? Math.floor(at / element.size) : 0;
+    return [{ offset: index * (element.size ?? 0), path: `[${index}]`, shape: element }];
   }
-  if (shape.kind !== 'struct') return undefined;
-  for (const { name, offset, type } of shape.fields) {
+  return fieldsOf(shape).flatMap(({ name, offset, type }) => {
     const field = type();
-    if (at >= offset && at < offset + (field.size ?? 0))
-      return { offset, path: `.${name.replace(/^__/, '')}`, shape: field };
-  }
-  return undefined;
+    if (at < offset || at >= offset + (field.size ?? Number.POSITIVE_INFINITY)) return [];
+    return [{ offset, path: name && `.${name.replace(/^__/, '')}`, shape: field }];
+  });
+}
+
+function fieldsOf(shape: Shape): readonly FieldShape[] {
+  if (shape.kind === 'struct' || shape.kind === 'union') return shape.fields;
+  return shape.kind === 'enum' ? [...shape.fields, ...shape.variants.flatMap(({ fields }) => fields())] : [];
 }
