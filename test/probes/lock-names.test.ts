@@ -83,6 +83,25 @@ int main() { return console.inner.word + ledger.waiters.word; }`,
   t.equal(lockAt('console', 'SpinLock<int>')?.names[0], 'console');
 });
 
+t.test('a lock that wraps two is neither of them', async (t) => {
+  const lockAt = await namesIn(
+    t,
+    `
+struct RawMutex { int word; };
+struct SpinMutex { RawMutex raw; long value; };
+struct DataMutex { RawMutex raw; struct Data { RawMutex inner; } data; };
+struct RWLock { int count; RawMutex readers; RawMutex global; };
+struct MixedLock { RawMutex raw; SpinMutex other; };
+RWLock table; MixedLock mixed; SpinMutex console; DataMutex guard;
+int main() { return table.count + mixed.raw.word + console.raw.word + guard.raw.word; }`,
+  );
+  const nameOf = (symbol: string, offset: number): string | undefined => lockAt(symbol, 'RawMutex', offset)?.names[0];
+  t.strictSame([nameOf('table', 4), nameOf('table', 8)], ['table.readers', 'table.global']);
+  t.strictSame([nameOf('mixed', 0), nameOf('mixed', 8)], ['mixed.raw', 'mixed.other']);
+  t.equal(nameOf('console', 0), 'console');
+  t.strictSame([nameOf('guard', 0), nameOf('guard', 4)], ['guard', 'guard.data.inner'], 'of data that it guards');
+});
+
 t.test('a word belongs to a lock in a union, or deep inside; that none is there, only its type can say', async (t) => {
   const lockAt = await namesIn(
     t,

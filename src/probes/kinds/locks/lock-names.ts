@@ -155,7 +155,7 @@ function memberAt(shape: Shape, offset: number, way: Way): Member | undefined {
   for (const part of partsAt(shape, offset)) {
     const inner = memberAt(part.shape, offset - part.offset, way);
     if (!inner) continue;
-    const isAlone = !way.type?.includes('<') || inner.size === shape.size;
+    const isAlone = way.type?.includes('<') ? inner.size === shape.size : locksIn(shape, way) === 1;
     if (inner.path === '' && isAlone && isWrapper.test(stripGenerics(shape.name))) return own;
     return { ...inner, offset: inner.offset + part.offset, path: `${part.path}${inner.path}` };
   }
@@ -163,6 +163,14 @@ function memberAt(shape: Shape, offset: number, way: Way): Member | undefined {
 }
 
 const isWrapper = /(Mutex|Lock)$/;
+
+/** How many of its fields are such a lock, or wrap one. */
+function locksIn(shape: Shape, way: Way): number {
+  const isOne = (field: Shape): boolean =>
+    field.name === way.type ||
+    (isWrapper.test(stripGenerics(field.name)) && ++way.steps <= mostSteps && locksIn(field, way) > 0);
+  return fieldsOf(shape).filter(({ type }) => isOne(type())).length;
+}
 
 /** It is not known, or memory for anything: bytes, which Rust may say are not set. */
 function saysNothing(shape: Shape): boolean {
