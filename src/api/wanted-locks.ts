@@ -37,8 +37,7 @@ export async function wantedLocks(
     const hart = harts[index];
     if (taking === undefined || hart === undefined) continue;
     const pointer = await lockPointer(stack.slice(0, taking.frames), variables);
-    const user = { name: taking.by?.function ?? taking.inside, address: addr(0n) };
-    const known = pointer && names.of(pointer.address, { name: pointer.target, size: undefined }, user);
+    const known = pointer && names.of(pointer.address, { name: pointer.target, size: undefined }, addr(0n));
     const at = stack.findIndex(({ exact }, level) => exact && level >= taking.frames);
     const interrupted = at < 0 ? undefined : codePlace(stack.slice(at), sources).own;
     const { inside, by } = taking;

@@ -51,7 +51,7 @@ t.test('the lock inside of the semaphore of an async mutex is not that mutex', a
   const symbol = [...elf.symbols].find(({ name }) => /orders.*LEDGER/.test(name));
   if (!symbol) return t.fail('the static is there');
   const type = { name: 'tokio::loom::std::mutex::Mutex<tokio::sync::batch_semaphore::Waitlist>', size: undefined };
-  const found = names.of(symbol.address, type, { name: 'lock', address: symbol.address });
+  const found = names.of(symbol.address, type, symbol.address);
   t.match(found?.names, ['orders::LEDGER.s.waiters', 'orders::LEDGER'], 'a glob may match both');
 });
 
@@ -63,8 +63,7 @@ async function namesIn(t: Parameters<typeof scratchFolder>[0], source: string) {
   const names = new LockNames({ elf, debug: DebugInfo.load(elf), nextKey: () => 1 });
   return (symbol: string, type: string, offset = 0, isPart = false): KnownLock | undefined => {
     const start = [...elf.symbols].find(({ name }) => name === symbol)?.address ?? addr(0);
-    const by = { name: 'lock', address: start };
-    return names.of(addOffset(start, offset), { name: type, size: undefined }, by, isPart);
+    return names.of(addOffset(start, offset), { name: type, size: undefined }, start, isPart);
   };
 }
 
@@ -195,7 +194,7 @@ t.test(
     const elf = { symbols, budget: undefined } as unknown as ElfFile;
     const names = new LockNames({ elf, debug: debugOf(writer), nextKey: () => 1 });
     const nameOf = (at: number): string | undefined =>
-      names.of(addr(at), { name: 'Spin', size: 8 }, { name: 'lock', address: addr(0) }, true)?.names[0];
+      names.of(addr(at), { name: 'Spin', size: 8 }, addr(0), true)?.names[0];
     t.equal(nameOf(0x1008), 'OPTION.0');
     t.equal(nameOf(0x1000), undefined, 'its discriminant is no lock');
     t.equal(nameOf(0x2004), 'LOOP+0x4');
@@ -206,7 +205,7 @@ t.test(
 t.test('a lock on the heap is the same one, whichever of the types that begin there takes it', async (t) => {
   const elf = { symbols: { at: () => undefined } } as unknown as ElfFile;
   const names = new LockNames({ elf, debug: undefined, nextKey: () => 1 });
-  const as = (name: string) => names.of(addr(0x1000), { name, size: 16 }, { name: 'lock', address: addr(0x10) });
+  const as = (name: string) => names.of(addr(0x1000), { name, size: 16 }, addr(0x10));
   const [outer, inner] = [as('spin::Mutex<u8>'), as('spin::mutex::SpinMutex<u8>')];
   t.equal(as('spin::Mutex<u8>'), outer, 'no further one is made');
   t.equal(as('spin::mutex::SpinMutex<u8>'), inner);

@@ -26,7 +26,8 @@ export class LockBook {
   readonly #spaces: TracerContext['spaces'];
   readonly #sources: SourceFrames;
   readonly #wants: FoundLocks['wants'];
-  readonly #wanted = new Map<KnownLock, boolean>();
+  /** By the name of the function that takes it. */
+  readonly #wanted = new Map<string, Map<KnownLock, boolean>>();
   readonly #taken = new TakenLocks();
   readonly #places = new Map<string, PlaceRef>();
   readonly #actors = [new AddressMap<StackEntry>(), new AddressMap<StackEntry>()] as const;
@@ -41,8 +42,9 @@ export class LockBook {
 
   /** The lock that is to be taken; undefined if it is not traced. */
   take({ address, space, type, by, isPart }: Asked): KnownLock | undefined {
-    const lock = this.#names.of(address, type, by, isPart);
-    if (!lock || !madeOnce(this.#wanted, lock, () => this.#wants(lock.names))) return undefined;
+    const lock = this.#names.of(address, type, by.address, isPart);
+    const wanted = madeOnce(this.#wanted, by.name, () => new Map<KnownLock, boolean>());
+    if (!lock || !madeOnce(wanted, lock, () => this.#wants([...lock.names, by.name]))) return undefined;
     this.#taken.take(this.#placeOf(lock.address, space), lock);
     return lock;
   }

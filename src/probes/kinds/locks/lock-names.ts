@@ -15,14 +15,8 @@ export interface KnownLock {
   readonly size: number;
   readonly ref: FunctionRef;
   readonly type: string | undefined;
-  /** What a glob may match. */
+  /** What a glob may match, besides the function that takes it. */
   readonly names: readonly string[];
-}
-
-/** The function that takes it. */
-interface LockUser {
-  readonly name: string;
-  readonly address: Addr;
 }
 
 interface Static {
@@ -59,10 +53,11 @@ export class LockNames {
   }
 
   /**
-   * The lock at an address that a function is called with. `isPart`: the address is that of a word inside of it.
+   * The lock at an address that a function is called with, whose own is `by`. `isPart`: the address is that of a word
+   * inside of it.
    * Undefined if no lock of that type is there.
    */
-  of(address: Addr, type: LockType | undefined, by: LockUser, isPart = false): KnownLock | undefined {
+  of(address: Addr, type: LockType | undefined, by: Addr, isPart = false): KnownLock | undefined {
     const known = this.#locks.get(address)?.findLast((one) => type === undefined || one.type === type.name);
     if (known) return known;
     const made = this.#made(address, type, by, isPart);
@@ -70,7 +65,7 @@ export class LockNames {
     return made;
   }
 
-  #made(at: Addr, type: LockType | undefined, by: LockUser, isPart: boolean): KnownLock | undefined {
+  #made(at: Addr, type: LockType | undefined, by: Addr, isPart: boolean): KnownLock | undefined {
     const holder = this.#staticAt(at);
     const way = { type: type?.name, steps: 0, isFollowed: holder?.shape !== undefined && type !== undefined };
     const member = holder?.shape && type && memberAt(holder.shape, Number(at - holder.address), way);
@@ -78,9 +73,9 @@ export class LockNames {
     const address = holder && member ? addOffset(holder.address, member.offset) : at;
     const name = holder ? `${holder.name}${member ? member.path : distance(Number(at - holder.address))}` : undefined;
     const shown = name ?? (type ? stripGenerics(type.name) : hex(at));
-    const place = holder ?? { address: by.address, file: undefined, line: undefined };
+    const place = holder ?? { address: by, file: undefined, line: undefined };
     const ref = this.#ref(shown, type?.name, place);
-    const names = [shown, ...(holder ? [holder.name] : []), ...(type ? [type.name] : []), hex(address), by.name];
+    const names = [shown, ...(holder ? [holder.name] : []), ...(type ? [type.name] : []), hex(address)];
     return { address, size: member?.size ?? type?.size ?? 8, ref, type: type?.name, names: [...new Set(names)] };
   }
 
