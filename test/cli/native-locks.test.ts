@@ -1,7 +1,7 @@
 // Locks of a program that counts itself how often it takes each, and by which function.
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import t from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
 
@@ -31,22 +31,51 @@ int main() {
 
 type Counts = readonly [name: string, locks: number, tries: number];
 
-t.test('a function that takes locks is chosen for all of them, whichever was the first to take one', async (t) => {
+interface Row {
+  readonly lock: string;
+  readonly taken: number;
+  readonly file: string;
+  readonly line: number;
+}
+
+/** Compiles these, and gives what the program prints and its rows of these locks. */
+function program(t: Parameters<typeof scratchFolder>[0], sources: Readonly<Record<string, string>>) {
   const folder = scratchFolder(t);
-  const program = join(folder, 'program');
-  writeFileSync(join(folder, 'mutex.h'), header);
-  writeFileSync(join(folder, 'first.cpp'), source);
-  execFileSync('g++', ['-g', '-O1', '-o', program, join(folder, 'first.cpp')]);
-  const counts: readonly Counts[] = JSON.parse(execFileSync(program, { encoding: 'utf8' }));
-  const taken = async (...globs: string[]) => {
-    const probes = globs.flatMap((glob) => ['-p', glob]);
-    const ran = rsptrace('run', '--json', '--force', ...probes, '-o', join(folder, 'out.pftrace'), program);
-    const { locks } = await ran.json<{
-      readonly locks: readonly { readonly lock: string; readonly taken: number }[];
-    }>();
-    return locks.map(({ lock, taken }) => [lock, taken]).sort();
+  const path = join(folder, 'program');
+  const files = Object.entries({ 'mutex.h': header, ...sources }).map(([name, text]) => {
+    writeFileSync(join(folder, name), text);
+    return join(folder, name);
+  });
+  execFileSync('g++', ['-g', '-O1', '-o', path, ...files.filter((file) => file.endsWith('.cpp'))]);
+  return {
+    counts: () => JSON.parse(execFileSync(path, { encoding: 'utf8' })) as readonly Counts[],
+    taken: async (...globs: string[]): Promise<readonly Row[]> => {
+      const options = [
+        '--json',
+        '--force',
+        '-o',
+        join(folder, 'out.pftrace'),
+        ...globs.flatMap((glob) => ['-p', glob]),
+      ];
+      return (await rsptrace('run', ...options, path).json<{ readonly locks: readonly Row[] }>()).locks;
+    },
   };
-  const [locked, tried] = [1, 2].map((at) => counts.map((each) => [each[0], each[at]]));
-  t.strictSame(await taken('lock:Mutex::try_lock'), tried);
-  t.strictSame(await taken('lock:**', '!lock:Mutex::try_lock'), locked);
+}
+
+t.test('a function that takes locks is chosen for all of them, whichever was the first to take one', async (t) => {
+  const { counts, taken } = program(t, { 'first.cpp': source });
+  const [locked, tried] = [1, 2].map((at) => counts().map((each) => [each[0], each[at]]));
+  const shown = async (...globs: string[]) => (await taken(...globs)).map((row) => [row.lock, row.taken]).sort();
+  t.strictSame(await shown('lock:Mutex::try_lock'), tried);
+  t.strictSame(await shown('lock:**', '!lock:Mutex::try_lock'), locked);
+});
+
+t.test('statics of two files that have one name are two locks, each with its own place', async (t) => {
+  const guard = 'static Mutex guard;';
+  const { taken } = program(t, {
+    'one.cpp': `#include "mutex.h"\n${guard}\nvoid two();\nint main() { guard.lock(); guard.unlock(); two(); two(); }`,
+    'two.cpp': `#include "mutex.h"\n\n\n${guard}\nvoid two() { guard.lock(); guard.unlock(); }`,
+  });
+  const rows = (await taken('lock:guard')).map((row) => `${row.taken} ${basename(row.file)}:${row.line}`);
+  t.strictSame(rows.sort(), ['1 one.cpp:2', '2 two.cpp:4']);
 });

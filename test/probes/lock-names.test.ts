@@ -61,8 +61,9 @@ async function namesIn(t: Parameters<typeof scratchFolder>[0], source: string) {
   execFileSync('g++', ['-g', '-x', 'c++', '-', '-o', program], { input: source });
   const elf = await ElfFile.open(program);
   const names = new LockNames({ elf, debug: DebugInfo.load(elf), nextKey: () => 1 });
+  const addresses = new Map([...elf.symbols].map(({ name, address }) => [name, address]));
   return (symbol: string, type: string, offset = 0, isPart = false): KnownLock | undefined => {
-    const start = [...elf.symbols].find(({ name }) => name === symbol)?.address ?? addr(0);
+    const start = addresses.get(symbol) ?? addr(0);
     return names.of(addOffset(start, offset), { name: type, size: undefined }, start, isPart);
   };
 }
@@ -209,6 +210,25 @@ t.test('a lock on the heap is the same one, whichever of the types that begin th
   const [outer, inner] = [as('spin::Mutex<u8>'), as('spin::mutex::SpinMutex<u8>')];
   t.equal(as('spin::Mutex<u8>'), outer, 'no further one is made');
   t.equal(as('spin::mutex::SpinMutex<u8>'), inner);
+});
+
+t.test('so many locks have a name of their own; what the others share is no place of one', async (t) => {
+  const statics = Array.from({ length: 4100 }, (_, i) => `lock${i}`);
+  const lockAt = await namesIn(t, `struct Mutex { int word; }; Mutex ${statics.join(', ')}; int main() {}`);
+  const refs = statics.map((name) => lockAt(name, 'Mutex')?.ref);
+  t.equal(new Set(refs).size, 4096);
+  t.match(refs[4094], { name: 'lock::lock4094', line: 1 });
+  t.match(refs[4095], { name: 'lock::others', file: undefined, line: undefined });
+  t.equal(refs[4099], refs[4095]);
+});
+
+t.test('a symbol without a size has what is behind it, but not all memory', async (t) => {
+  const symbol = { name: 'heap', address: addr(0x10_000), size: 0, type: 'object' };
+  const elf = { symbols: { at: () => symbol }, budget: undefined } as unknown as ElfFile;
+  const names = new LockNames({ elf, debug: undefined, nextKey: () => 1 });
+  const nameOf = (at: number): string | undefined => names.of(addr(at), undefined, addr(0x10))?.names[0];
+  t.equal(nameOf(0x10_fff), 'heap+0xfff');
+  t.equal(nameOf(0x11_000), '0x11000');
 });
 
 t.test('a place inside of a lock belongs to the one that was taken last there', async (t) => {

@@ -73,23 +73,19 @@ export class LockNames {
     const address = holder && member ? addOffset(holder.address, member.offset) : at;
     const name = holder ? `${holder.name}${member ? member.path : distance(Number(at - holder.address))}` : undefined;
     const shown = name ?? (type ? stripGenerics(type.name) : hex(at));
-    const place = holder ?? { address: by, file: undefined, line: undefined };
-    const ref = this.#ref(shown, type?.name, place);
+    const ref = this.#ref(shown, type?.name, by, holder);
     const names = [shown, ...(holder ? [holder.name] : []), ...(type ? [type.name] : []), hex(address)];
     return { address, size: member?.size ?? type?.size ?? 8, ref, type: type?.name, names: [...new Set(names)] };
   }
 
   /** So many have a name of their own; the others share the last one. */
-  #ref(
-    name: string,
-    type: string | undefined,
-    { address, file, line }: Pick<Static, 'address' | 'file' | 'line'>,
-  ): FunctionRef {
-    const text = `${name}: ${type}`;
+  #ref(name: string, type: string | undefined, by: Addr, holder?: Static): FunctionRef {
+    // Statics of several files may have one name.
+    const text = `${name}: ${type} ${holder?.address}`;
     const known = this.#refs.get(text);
     if (known) return known;
-    const isFull = this.#refs.size >= mostNames - 1;
-    if (isFull && name !== others) return this.#ref(others, undefined, { address, file, line });
+    if (this.#refs.size >= mostNames - 1 && name !== others) return this.#ref(others, undefined, by);
+    const { address = by, file, line } = holder ?? {};
     const ref = lockRef(name, { key: this.#nextKey(), type, address, file, line });
     this.#refs.set(text, ref);
     return ref;
@@ -98,7 +94,7 @@ export class LockNames {
   #staticAt(address: Addr): Static | undefined {
     const symbol = this.#elf.symbols.at(address);
     if (!symbol || symbol.type === 'function') return undefined;
-    // One without a size reaches to the next one.
+    // One without a size reaches to the next one, but not further than that.
     if (symbol.address + BigInt(symbol.size || mostBehind) <= address) return undefined;
     const known = this.#statics.get(symbol.address);
     if (known) return known;
