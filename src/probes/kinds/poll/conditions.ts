@@ -69,7 +69,7 @@ export class PollConditions {
     return this.#specs.filter((spec) => spec.matches(future) || spec.matches(instance));
   }
 
-  /** A list for the states in which these comparisons look at the same bytes; none for a state without such members. */
+  /** A list for the states in which these comparisons look for the same in the same bytes; none for a state without such members. */
   #inEachState(
     all: readonly Comparison[],
     { discriminant, states }: FutureType,
@@ -86,7 +86,7 @@ export class PollConditions {
       const value = BigInt(state.value);
       const own = this.#attempt(all, self, { pointer, ...discriminant, value })?.map(inState);
       if (!own) continue;
-      const key = own.map(placeOf).join();
+      const key = own.map((one) => `${placeOf(one)} ${meant(one, value)}`).join();
       const known = alike.get(key);
       if (known) known.values.add(value);
       else alike.set(key, { values: new Set([value]), own });
@@ -116,6 +116,11 @@ function inState(one: FunctionComparison): FunctionComparison {
   const spot = one.number?.spot;
   const isFar = spot?.kind === 'memory' && spot.pointer.through.length > 0;
   return isFar ? { ...one, why: `'${one.text}' is compared at a stop: ${onlyInState}` } : one;
+}
+
+/** A variant has another number in another type. What takes several comparisons is each state's own. */
+function meant({ meaning }: FunctionComparison, state: bigint): string {
+  return meaning && !meaning.target ? `in ${state}` : `${meaning?.target?.op} ${meaning?.target?.value}`;
 }
 
 /** What a comparison reads, as text. */
