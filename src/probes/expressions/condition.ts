@@ -34,7 +34,7 @@ export const operators: Readonly<Record<string, Condition['op']>> = {
 };
 
 const number = /^(-?)(0x[\da-f][\da-f_]*|0b[01][01_]*|0o[0-7][0-7_]*|\d[\d_]*)$/i;
-const character = /^'(?:\\([nrt0\\'])|\\u\{([\da-f]{1,6})\}|([^'\\]))'$/iu;
+const character = /^'(?:\\([nrt0\\'])|\\u\{((?:10|0?[\da-fA-F])?[\da-fA-F]{1,4})\}|([^'\\]))'$/u;
 const variant = /^(?:[\p{L}_][\p{L}\p{N}_]*::)*([\p{L}_][\p{L}\p{N}_]*)$/u;
 const escapes: Readonly<Record<string, number>> = { n: 10, r: 13, t: 9, 0: 0, '\\': 92, "'": 39 };
 

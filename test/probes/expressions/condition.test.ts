@@ -116,10 +116,14 @@ t.test('characters, spelt as in Rust', async (t) => {
     ["'\\''", 39n],
     ["'\\\\'", 92n],
     ["'\\u{1f600}'", 0x1f600n],
+    ["'\\u{10FFFF}'", 0x10ffffn],
+    ["'\\u{00006e}'", 110n],
     ["'😀'", 0x1f600n],
   ] as const)
     t.match(parse(`c == ${text}`), [[{ literal: { value: code } }]], text);
   t.throws(() => parse('c == a > 3'), { code: 'EXPRESSION_SYNTAX' });
+  for (const wrong of ["'\\N'", "'\\T'", "'\\R'", "'\\U{41}'", "'\\u{110000}'"])
+    t.throws(() => parse(`c == ${wrong}`), { code: 'PROBE_SYNTAX' }, wrong);
   for (const wrong of ['c < Running', "c == ''", "c == 'ab'", '3 == 3', 'c ==', '== 3', 'c == 3 ||'])
     t.throws(() => parse(wrong), { code: 'PROBE_SYNTAX', hint: /^write 'fn:a if len > 100'/ }, wrong);
 });
