@@ -4,6 +4,7 @@ import { type DebugInfo, debugInfoMissing } from '../dwarf/index.js';
 import { type ElfFile, importSlots } from '../elf/index.js';
 import { Describer, type FunctionProbe, type Unread } from './describer.js';
 import { type Conditions, compareFor, type FunctionComparison } from './expressions/comparison.js';
+import type { Comparison } from './expressions/condition.js';
 import { ProgramExpressions } from './expressions/program.js';
 import { functionsMatching, namedFunctions } from './function-names.js';
 import { noMatch } from './glob.js';
@@ -25,7 +26,7 @@ export interface FunctionProbes {
  *
  * @throws RsptraceError `PROBE_NO_MATCH`, with the nearest names; `PROBE_INLINED` if every match was inlined;
  *   `PROBE_UNSAFE` if no match may be probed;
- *   `PROBE_CONDITION` if none has the argument of its condition
+ *   `PROBE_CONDITION` if none has the argument of its condition, or of a part of it behind `||`
  */
 export function resolveFunctions(
   elf: ElfFile,
@@ -40,6 +41,7 @@ export function resolveFunctions(
   const excluded: ExcludedFunction[] = [];
   /** Matched only by probes whose conditions cannot apply to them. */
   const unconditional: ExcludedFunction[] = [];
+  const refused: Refused = new Map();
   const probes: FunctionProbe[] = [];
   const describer = new Describer(
     elf,
@@ -70,20 +72,17 @@ export function resolveFunctions(
       probe,
       includes.filter((spec) => names.some((one) => one.names.some(spec.matches))),
       program,
+      refused,
     );
     if (typeof conditions === 'string') unconditional.push({ name, address, reason: conditions });
     else probes.push(conditions ? { ...probe, when: conditions } : probe);
   }
   describer.keep();
-  const [other] = unconditional;
-  if (probes.length === 0 && other) {
-    const message = `no function that matches has what the condition looks at: ${other.name}`;
-    throw new RsptraceError('PROBE_CONDITION', message, { hint: other.reason });
-  }
+  const inVain = askedInVain(includes, refused, probes.length > 0);
   excluded.push(...unconditional);
   if (probes.length === 0) throw nothingToProbe(elf, debug, includes, list.allows, excluded);
   probes.sort((a, b) => (a.address < b.address ? -1 : 1));
-  const unmatched = includes.filter((spec) => !matched.has(spec)).map(({ text }) => text);
+  const unmatched = includes.filter((spec) => !matched.has(spec) || inVain.includes(spec)).map(({ text }) => text);
   return { probes, excluded, unmatched };
 }
 
@@ -121,6 +120,9 @@ function entriesOf(elf: ElfFile, probe: FunctionProbe, insisted: string): Functi
   return { ...probe, size, arguments: [], result: undefined, scratchIsFree: false, insisted };
 }
 
+/** Conditions that some function does not have: the first of those; undefined where another one has it. */
+type Refused = Map<readonly Comparison[], { readonly name: string; readonly reason: string } | undefined>;
+
 /**
  * The condition for tracing a function, by the probes that match it; undefined: always. Words for the user if no
  * probe's condition applies.
@@ -129,18 +131,30 @@ function conditionsOf(
   probe: FunctionProbe,
   specs: readonly ProbeSpec[],
   program: ProgramExpressions | undefined,
+  refused: Refused,
 ): Conditions | string | undefined {
   if (specs.some(({ when }) => when.length === 0)) return undefined;
   const conditions: FunctionComparison[][] = [];
-  let refused = '';
+  let reason = '';
   for (const all of specs.flatMap(({ when }) => when)) {
     try {
       conditions.push(all.map((comparison) => compareFor(comparison, probe.arguments, program)));
+      refused.set(all, undefined);
     } catch (error) {
-      refused = reasonOf(error);
+      reason = reasonOf(error);
+      if (!refused.has(all)) refused.set(all, { name: probe.ref.name, reason });
     }
   }
-  return conditions.length > 0 ? conditions : refused;
+  return conditions.length > 0 ? conditions : reason;
+}
+
+/** Probes with a condition that no function has. Throws if there are no others. */
+function askedInVain(includes: readonly ProbeSpec[], refused: Refused, any: boolean): readonly ProbeSpec[] {
+  const inVain = includes.filter(({ when }) => when.some((all) => refused.get(all)));
+  const [first] = inVain.flatMap(({ when }) => when.flatMap((all) => refused.get(all) ?? []));
+  if (!first || (any && inVain.length < includes.length)) return inVain;
+  const message = `no function that matches has what the condition looks at: ${first.name}`;
+  throw new RsptraceError('PROBE_CONDITION', message, { hint: first.reason });
 }
 
 /** Why a function has no such expression: the error's words and way out. Any other error is thrown on. */

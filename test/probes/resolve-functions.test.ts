@@ -335,3 +335,24 @@ t.test('a symbol names one instance of a generic function, however it is mangled
     }
   }
 });
+
+t.test(
+  'a condition that no function has is said, also where another one takes calls of the same function',
+  async (t) => {
+    const path = join(scratchFolder(t), 'conditions');
+    const input =
+      'int f_one(int a) { return a; } int f_two(int b) { return b; } int main(void) { return f_one(1) + f_two(2); }';
+    execFileSync('gcc', ['-g', '-x', 'c', '-', '-o', path], { input });
+    const refused = { code: 'PROBE_CONDITION', hint: /\bc\b/ };
+    await t.rejects(resolve(path, 'fn:f_one if a == 1 || c == 2'), refused, 'half of it');
+    await t.rejects(resolve(path, 'fn:f_one if c == 2'), refused);
+    const [half, whole] = ['fn:f_one if a == 1 || c == 2', 'fn:f_one if c == 2'];
+    for (const probe of [half, whole]) {
+      const both = await resolve(path, 'fn:f_one if a == 3', probe);
+      t.same([names(both), both.unmatched], [['f_one'], [probe]]);
+    }
+    const each = await resolve(path, 'fn:f_* if a == 1 || b == 2');
+    t.same([names(each), each.unmatched], [['f_one', 'f_two'], []], 'each half makes sense in one of them');
+    t.same((await resolve(path, 'fn:f_one', whole)).unmatched, [], 'all calls are taken anyway');
+  },
+);
