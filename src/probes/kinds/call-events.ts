@@ -4,6 +4,8 @@ import type { ArgumentValue, CallBegin, FunctionRef, GuestNanos } from '../../tr
 /** What is kept about an open call that emits the events of one. */
 export interface EventfulCall extends TracedCall {
   emitted?: CallBegin | undefined;
+  /** It emits no events, and is kept open because it may come back to its first instruction. */
+  readonly isLeftOut?: boolean | undefined;
   /** The function, or what stands for one. */
   readonly ref: FunctionRef;
   readonly began: GuestNanos;
@@ -28,6 +30,7 @@ export abstract class CallEvents {
 
   began(call: Emitting): void {
     const { payload, depth, thread } = call;
+    if (payload.isLeftOut) return;
     const { hart, ref, values } = payload;
     payload.values = none;
     const { time } = this.output;
@@ -38,15 +41,16 @@ export abstract class CallEvents {
   }
 
   ended({ payload, depth, thread, wasLost }: Emitting): void {
-    const { ref, began, emitted: begin, exit } = payload;
-    if (!exit) return;
+    const { ref, began, emitted: begin, exit, isLeftOut } = payload;
+    if (!exit || isLeftOut) return;
     const { hart, result } = exit;
     const { time } = this.output;
     this.output.emit({ type: 'call-end', time, hart, thread, function: ref, depth, begin, began, result, wasLost });
   }
 
   lost({ payload, depth, thread }: Emitting, hart: number): void {
-    const { ref, emitted, began, entryOnly } = payload;
+    const { ref, emitted, began, entryOnly, isLeftOut } = payload;
+    if (isLeftOut) return;
     const { time } = this.output;
     const lost = { time, hart, thread, function: ref, depth, begin: emitted, began } as const;
     this.output.emit({ type: 'call-lost', ...lost, ...(entryOnly ? { entryOnly } : {}) });

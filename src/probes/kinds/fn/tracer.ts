@@ -22,7 +22,7 @@ import { ValueTexts } from '../../value-texts.js';
 import { CallEvents, type EventfulCall } from '../call-events.js';
 
 export interface FunctionOptions {
-  /** Calls nested in more traced functions than this emit no events. */
+  /** Calls nested in so many traced functions, or more, emit no events. */
   readonly maxDepth?: number | undefined;
   /** Record arguments and results. */
   readonly values?: boolean | undefined;
@@ -76,10 +76,10 @@ export class FunctionTracer extends CallEvents implements CallKind {
   readonly ahead: AheadReads = {
     entryReads: (at, memory) => this.moreReads(at, memory),
     mayBegin: ({ pc, registers }, memory) => {
-      const { when, insisted } = this.#probes.get(pc)?.probe ?? {};
+      const { probe } = this.#probes.get(pc) ?? {};
       // Nobody waits for its return.
-      if (insisted !== undefined) return false;
-      return !when || holds(when, registers, memory);
+      if (probe?.insisted !== undefined) return false;
+      return !probe?.when || holds(probe.when, registers, memory) || this.#mayLoop(probe);
     },
     exitReads: ({ pc }, { registers }, memory) => this.#missing(this.#probes.get(pc)?.texts.result, registers, memory),
   };
@@ -113,17 +113,35 @@ export class FunctionTracer extends CallEvents implements CallKind {
     const known = this.#probes.get(pc);
     if (!known) return undefined;
     const { probe } = known;
-    // Asked only if it matters, because the answer needs all of the function's code decoded.
-    if (!site.isCall && this.#isAgain(probe, site) && (this.#jumps(probe) ?? true)) return undefined;
-    if (probe.when && !holds(probe.when, registers, memory)) return undefined;
+    if (!site.isCall && this.#isAgain(probe, site) && this.#mayLoop(probe)) return undefined;
+    const entryOnly = !site.seesReturn || probe.insisted !== undefined;
+    const isLeftOut = probe.when !== undefined && !holds(probe.when, registers, memory);
+    // Its next turn is no call either, even if the condition holds then.
+    if (isLeftOut && (site.isCall || entryOnly || !this.#mayLoop(probe))) return undefined;
     const nested = functionsAround(site.around);
     if (nested >= this.#maxDepth) return undefined;
-    const { arguments: texts, result } = known.texts;
+    const { arguments: texts, result } = isLeftOut ? noTexts : known.texts;
     const values = texts.length > 0 ? argumentsOf(texts, registers, memory) : none;
     const began = this.output.at(time);
-    const entryOnly = !site.seesReturn || probe.insisted !== undefined;
-    const { ref } = probe;
-    return { kind: this, place: pc, ref, probe, result, began, nested, hart, values, entryOnly, exit: undefined };
+    return {
+      kind: this,
+      place: pc,
+      ref: probe.ref,
+      probe,
+      result,
+      began,
+      nested,
+      hart,
+      values,
+      entryOnly,
+      isLeftOut,
+      exit: undefined,
+    };
+  }
+
+  /** Asked only if it matters, because the answer needs all of the function's code decoded. */
+  #mayLoop(probe: FunctionProbe): boolean {
+    return this.#jumps(probe) ?? true;
   }
 
   /**
@@ -167,7 +185,8 @@ function argumentsOf(all: Texts['arguments'], registers: RegisterReader, memory:
 }
 
 function functionsAround(around: Call | undefined): number {
-  for (let at = around; at; at = at.parent) if (isFunction(at.payload)) return at.payload.nested + 1;
+  for (let at = around; at; at = at.parent)
+    if (isFunction(at.payload) && !at.payload.isLeftOut) return at.payload.nested + 1;
   return 0;
 }
 

@@ -6,6 +6,8 @@ import { architectureNamed } from '../../../../src/arch/index.js';
 import { addr } from '../../../../src/base/addr.js';
 import type { Hit } from '../../../../src/calls/hit.js';
 import { CallTracer, EventOutput } from '../../../../src/calls/index.js';
+import { compareFor } from '../../../../src/probes/expressions/comparison.js';
+import { parseCondition } from '../../../../src/probes/expressions/condition.js';
 import { type FunctionOptions, type FunctionProbe, FunctionTracer } from '../../../../src/probes/index.js';
 import type { CallEvent, TraceEvent } from '../../../../src/trace/index.js';
 
@@ -43,12 +45,12 @@ class Guest {
   readonly #tracer: CallTracer;
   time = 0;
 
-  constructor(options: FunctionOptions = {}) {
+  constructor(options: FunctionOptions = {}, traced: readonly FunctionProbe[] = probes) {
     const keep = (event: TraceEvent): void => void this.events.push(event as CallEvent);
     const sink = { begin() {}, hart() {}, flush() {}, end() {}, event: keep };
     const output = new EventOutput(sink);
     this.#tracer = new CallTracer(arch, output, [
-      new FunctionTracer({ probes, excluded: [], unmatched: [] }, output, options),
+      new FunctionTracer({ probes: traced, excluded: [], unmatched: [] }, output, options),
     ]);
   }
 
@@ -131,6 +133,28 @@ t.test('what no jump leads to is called again where it was left without a return
     'end b 0 @6',
   ]);
   t.equal(guest.watched.size, 0);
+});
+
+t.test('a call that its condition leaves out is left out in all turns of its loop', async (t) => {
+  const when = parseCondition('a0 == 5', 'fn:a', '').map((all) =>
+    all.map((one) => compareFor(one, a.arguments, undefined)),
+  );
+  const some = { ...a, when };
+  const guest = new Guest({ maxDepth: 1 }, [some, b]);
+  guest.enter(some, 0x1000n, 0x9000n, 9n);
+  guest.enter(some, 0x1000n, 0x9000n, 5n);
+  guest.enter(b, 0x1010n, 0x8f00n);
+  guest.arrive(0x1010n, 0x8f00n);
+  guest.arrive(0x1000n, 0x9000n);
+  guest.enter(some, 0x1000n, 0x9000n, 5n);
+  guest.enter(some, 0x1000n, 0x9000n, 9n);
+  guest.arrive(0x1000n, 0x9000n);
+  t.equal(guest.watched.size, 0);
+  guest.enter(some, 0x1000n, 0x9000n, 9n);
+  t.strictSame(guest.end(), ['begin b 1 @3', 'end b 1 @4', 'begin a 0 @6', 'end a 0 @8']);
+  const straight = new Guest({ loops: () => false }, [some]);
+  straight.enter(some, 0x1000n, 0x9000n, 9n);
+  t.equal(straight.watched.size, 0, 'what has no loop need not be kept');
 });
 
 t.test('calls nested deeper than --max-depth are not told of, and no breakpoint waits for them', async (t) => {
