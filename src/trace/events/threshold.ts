@@ -7,6 +7,8 @@ interface Held {
   readonly type: 'held';
   readonly begin: CallBegin;
   state: 'held' | 'passed' | 'dropped';
+  /** How long it lasts nobody will know: its return is not observed. */
+  isTimeless?: boolean;
 }
 
 /** The most events that wait behind a held call. Short calls leave at their end, so only polls can fill this. */
@@ -14,13 +16,16 @@ const mostWaiting = 1 << 16;
 
 /**
  * Drops calls of functions that last less than a threshold, as `uftrace -t` does. Their own calls are shorter still
- * and are dropped too. Polls, states and uses of locks stay. Order is kept: while a call is too young to decide on, the
+ * and are dropped too. Polls, states and uses of locks stay, and calls that were still open when the last event came:
+ * one that hangs has none behind it. Order is kept: while a call is too young to decide on, the
  * events after its begin wait, for at most the threshold.
  */
 export class Threshold extends Filter {
   readonly #nanos: number;
   readonly #open = new OpenCalls<OpenCall & { readonly held?: Held }>();
   #waiting: (TraceEvent | Held)[] = [];
+  /** Young calls that were lost at the time of the last event, and the events that say so. */
+  #lost: (TraceEvent | Held)[] = [];
 
   constructor(sink: TraceSink, nanos: number) {
     super(sink);
@@ -28,7 +33,9 @@ export class Threshold extends Filter {
   }
 
   event(event: TraceEvent): void {
-    this.#release(event.type === 'gap' ? event.from : event.time);
+    const time = event.type === 'gap' ? event.from : event.time;
+    if (this.#lost.length > 0) this.#forgetLost(event.type === 'gap' ? undefined : time);
+    this.#release(time);
     // Each use of a lock says who holds it from then on.
     if ('function' in event && event.function.kind === 'lock') {
       this.#pass(event);
@@ -51,9 +58,7 @@ export class Threshold extends Filter {
     if (this.#waiting.length > mostWaiting) this.#release(Number.POSITIVE_INFINITY);
   }
 
-  /** Calls whose end never came and that are shorter so far are left out. */
   override end(facts?: TraceFacts): void {
-    this.#waiting = this.#waiting.filter((item) => item.type !== 'held');
     this.#release(Number.POSITIVE_INFINITY);
     this.sink.end(facts);
   }
@@ -64,10 +69,23 @@ export class Threshold extends Filter {
       if (event.time - event.began >= this.#nanos) this.#pass(event);
     } else if (held.state === 'passed') {
       this.#pass(event);
+    } else if (event.type === 'call-lost') {
+      held.isTimeless = event.entryOnly;
+      if (!event.entryOnly) this.#lost.push(held, event);
+      this.#waiting.push(event);
     } else {
       held.state = 'dropped';
       this.#waiting.splice(this.#waiting.lastIndexOf(held), 1);
     }
+  }
+
+  /** An event after them proves that they were short; a gap does not. */
+  #forgetLost(time: number | undefined): void {
+    const [, last] = this.#lost;
+    if (time !== undefined && last !== undefined && 'time' in last && last.time === time) return;
+    const short = new Set(time === undefined ? [] : this.#lost);
+    this.#waiting = this.#waiting.filter((item) => !short.has(item));
+    this.#lost = [];
   }
 
   #pass(event: TraceEvent): void {
@@ -80,7 +98,9 @@ export class Threshold extends Filter {
    * threshold.
    */
   #release(time: number): void {
-    const waits = this.#waiting.findIndex((item) => item.type === 'held' && time - item.begin.time < this.#nanos);
+    const waits = this.#waiting.findIndex(
+      (item) => item.type === 'held' && !item.isTimeless && time - item.begin.time < this.#nanos,
+    );
     const ripe = this.#waiting.splice(0, waits < 0 ? this.#waiting.length : waits);
     for (const item of ripe) {
       if (item.type === 'held') item.state = 'passed';

@@ -340,7 +340,9 @@ t.test('a threshold leaves out exactly the calls that are shorter, in order', as
       tell(new Threshold(kept, limit), story.events);
       assert.equal(kept.ended, 1);
       const last = timeOf(story.events.at(-1));
-      const stays = (call: TrueCall) => !call.function || (call.end ?? last) - call.begin >= limit;
+      // One that was open when the last event came, or lost with it, may have gone on for any time.
+      const isOpen = ({ end, lost }: TrueCall) => end === undefined || (lost && end === last);
+      const stays = (call: TrueCall) => !call.function || isOpen(call) || (call.end ?? last) - call.begin >= limit;
       const long = new Set(
         story.calls.filter(stays).map((call) => `${call.hart} ${call.around.length} ${call.begin} ${call.name}`),
       );
@@ -381,3 +383,39 @@ t.test('a threshold leaves out exactly the calls that are shorter, in order', as
     ],
   );
 });
+
+t.test(
+  'what nobody saw return may have lasted: at the end, before a gap, and where no return is observed',
+  async (t) => {
+    const call = (time: number, depth: number) => ({
+      function: leaf,
+      hart: 0,
+      depth,
+      time: nanos(time),
+      arguments: [],
+    });
+    const lost = (began: number, time: number, depth: number) =>
+      ({ type: 'call-lost', ...call(time, depth), began: nanos(began) }) as const;
+    const events = linked([
+      { type: 'call-begin', ...call(10, 0) },
+      { ...lost(10, 10, 0), entryOnly: true },
+      { type: 'call-begin', ...call(20, 0) },
+      lost(20, 30, 0),
+      { type: 'call-begin', ...call(40, 0) },
+      lost(40, 50, 0),
+      { type: 'gap', from: nanos(50), to: nanos(9000) },
+      { type: 'call-begin', ...call(9100, 0) },
+      { type: 'call-begin', ...call(9200, 1) },
+      lost(9200, 9200, 1),
+      lost(9100, 9200, 0),
+    ]);
+    const kept = new Kept();
+    tell(new Threshold(kept, 1000), events);
+    // Not that of 20, which was gone before that of 40 began.
+    const short = [events[2], events[3]];
+    t.same(
+      kept.events,
+      events.filter((event) => !short.includes(event)),
+    );
+  },
+);
