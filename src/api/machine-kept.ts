@@ -4,9 +4,11 @@ import type { Region } from '../async/tasks/index.js';
 import { addr } from '../base/addr.js';
 import { isRefusal } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
+import { madeOnce } from '../base/made-once.js';
 import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
+import type { ElfFile } from '../elf/index.js';
 import type { Session } from '../rsp/index.js';
-import { GuestRam, readMemoryTree, seenMemory } from '../target/index.js';
+import { GuestRam, ramPieces, seenMemory } from '../target/index.js';
 import { Stacks } from '../target/unwind/index.js';
 import type { Understood } from './views.js';
 
@@ -17,11 +19,13 @@ export class MachineKept implements Disposable {
   #ram: Promise<Region[]> | undefined;
   #pastWire: Promise<GuestRam | undefined> | undefined;
   #found: GuestRam | undefined;
-  #stacks: Stacks | undefined;
+  readonly #stacks = new WeakMap<ElfFile, Stacks>();
 
-  /** Where its RAM is, by QEMU's map of the machine. */
+  /** Where its RAM is, by QEMU's map of the machine: in pieces of any size, because a small board has no larger ones. */
   ram(session: Session): Promise<Region[]> {
-    this.#ram ??= physicalRam(session);
+    this.#ram ??= ramPieces(session, 0n).then((pieces) =>
+      pieces.map(({ start, end }) => ({ start: addr(start), length: Number(end - start) })),
+    );
     return this.#ram;
   }
 
@@ -35,24 +39,12 @@ export class MachineKept implements Disposable {
   }
 
   stacks({ elf, debug }: Pick<Understood, 'elf' | 'debug'>, arch: Architecture): Stacks {
-    this.#stacks ??= new Stacks(elf, arch, debug, []);
-    return this.#stacks;
+    return madeOnce(this.#stacks, elf, () => new Stacks(elf, arch, debug, []));
   }
 
   [Symbol.dispose](): void {
     this.#found?.[Symbol.dispose]();
   }
-}
-
-/** One region at most: lengths are numbers that one read may have. */
-const LARGEST_REGION = 2n ** 40n;
-
-/** QEMU's map of the machine. */
-async function physicalRam(session: Session): Promise<Region[]> {
-  if ((await session.stub()).name !== 'qemu-system') return [];
-  return readMemoryTree((await session.monitor('info mtree -f')) ?? '')
-    .filter(({ kind, start, end }) => kind === 'ram' && end - start < LARGEST_REGION)
-    .map(({ start, end }) => ({ start: addr(start), length: Number(end - start) }));
 }
 
 /** The memory that a hart with these registers sees, past the wire where it is RAM. */

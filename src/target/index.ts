@@ -29,7 +29,7 @@ export {
   shiftedByAuxv,
   verifyLoadedIn,
 } from './load-bias.js';
-export { type MemoryPiece, PacketRam, type RamChunk, type RamRange, readMemoryTree } from './machine-ram.js';
+export { type MemoryPiece, PacketRam, type RamChunk, type RamRange, ramPieces, readMemoryTree } from './machine-ram.js';
 export { biasWhenItRuns, isMovedAtBoot, type KernelWait } from './moved-kernel.js';
 export { finishOwnCall, sharesMemory } from './own-call.js';
 export { limitsOf } from './process-limits.js';

@@ -86,10 +86,11 @@ export function readMemoryTree(text: string): MemoryPiece[] {
 /** Smaller pieces belong to firmware and devices, and may change what they are: a PC's memory below 1 MiB. */
 const SMALLEST = 2n ** 21n;
 
-/** Where the machine at a stub has RAM; none if it is not QEMU's. */
-export async function ramPieces(session: Session): Promise<readonly MemoryPiece[]> {
+/** Where the machine at a stub has RAM, in pieces of at least so many bytes; none if it is not QEMU's. */
+export async function ramPieces(session: Session, smallest = SMALLEST): Promise<readonly MemoryPiece[]> {
+  if ((await session.stub()).name !== 'qemu-system') return [];
   const tree = readMemoryTree((await session.monitor('info mtree -f')) ?? '');
-  return tree.filter(({ kind, start, end }) => kind === 'ram' && end - start >= SMALLEST);
+  return tree.filter(({ kind, start, end }) => kind === 'ram' && end - start >= smallest);
 }
 
 /** Physical addresses. */
