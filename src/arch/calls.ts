@@ -39,7 +39,10 @@ export function lp64(
     stackPointerAfterReturn: (atEntry) => atEntry,
     aggregates: { maySplit: true, large: 'by-address' },
     floats: ({ flags }) => ({
-      ...{ ...floats, widest: widest(flags) ?? 0, overflow: 'integer-registers', structs: 'by-member' },
+      ...floats,
+      widest: widest(flags) ?? 0,
+      overflow: 'integer-registers',
+      structs: 'by-member',
     }),
   };
 }
