@@ -18,7 +18,7 @@ import {
   type AwaitAt,
   calledOf,
   isPointer,
-  type Moment,
+  type Landmark,
   rootText,
   type TaskAt,
   TasksAt,
@@ -32,7 +32,7 @@ import type { TraceFilter } from './trace-filter.js';
 
 export interface TasksAtArguments {
   readonly trace: string;
-  readonly at: Moment;
+  readonly at: Landmark;
   readonly filter: TraceFilter | undefined;
   readonly sort: TasksArguments['sort'];
   readonly top: number | undefined;

@@ -45,7 +45,7 @@ export { FILE_WIDTH, type TableOptions, tableNotes, textTable, timeText } from '
 export { type ThreadRow, ThreadSummary } from './events/thread-summary.js';
 export { Threshold } from './events/threshold.js';
 export { type WatchRow, WatchSummary } from './events/watch-summary.js';
-export { type Moment, Window } from './events/window.js';
+export { type Landmark, Window } from './events/window.js';
 export type { LineParts, Lines } from './formats/call-lines.js';
 export type { Extension, Format } from './formats/format.js';
 export { FunctionGraph } from './formats/ftrace.js';

@@ -2,7 +2,7 @@
 import { timeOf } from '../../base/time.js';
 import { engineNames } from '../../engines/index.js';
 import { compileGlob } from '../../probes/index.js';
-import { groupings, type Moment, sortKeys } from '../../trace/index.js';
+import { groupings, type Landmark, sortKeys } from '../../trace/index.js';
 import { parseFilter, type TraceFilter } from '../trace-filter.js';
 import { budgetText, checkReportOptions, json, logOptions, plugin } from './common.js';
 import {
@@ -31,8 +31,8 @@ export interface SavedTraceArguments extends Values<typeof savedTrace> {
 }
 
 const windowOptions = {
-  from: parsed('Only what begins from here on: 1.2s, 500us, fn:GLOB (its first call or poll)', moment('--from')),
-  to: parsed('Only what begins before: as --from', moment('--to')),
+  from: parsed('Only what begins from here on: 1.2s, 500us, fn:GLOB (its first call or poll)', landmark('--from')),
+  to: parsed('Only what begins before: as --from', landmark('--to')),
 };
 export interface WindowArguments extends Values<typeof windowOptions> {
   /** Of a trace of records: the plug-ins of its recording. */
@@ -259,7 +259,7 @@ export const merge = declared({
     offset: list('How much later than the first trace each of the others began: 1.5ms, -20us; one for each', offsetOf),
     align: list(
       'What happened at the same moment in all: fn:GLOB, or a time of each; one for all, or one for each',
-      moment('--align'),
+      landmark('--align'),
     ),
   },
 });
@@ -327,8 +327,8 @@ function share(words: string): number {
 const units = ['ns', 'us', 'ms', 's', 'm'] as const;
 
 /** A time of the trace, or the first entry of a function. */
-export function moment(option: string) {
-  return (words: string): Moment => {
+export function landmark(option: string) {
+  return (words: string): Landmark => {
     if (words.startsWith('fn:') && words.length > 3) return compileGlob(words.slice(3));
     const time = timeOf(words, units);
     if (time !== undefined) return Math.round(time);

@@ -34,7 +34,7 @@ import {
   text,
   usage,
 } from './option.js';
-import { awaitsFull, checkNamesAlone, moment, partOptions } from './saved-trace.js';
+import { awaitsFull, checkNamesAlone, landmark, partOptions } from './saved-trace.js';
 
 const oneOut = 'leave one of them out';
 
@@ -129,7 +129,7 @@ export const tasks = declared({
     base: parsed('Where the raw image of --core begins: 0x80000000', address('--base')),
     at: parsed(
       'Of a saved trace: at this time of it (1.2s), or when this function is entered (fn:GLOB)',
-      moment('--at'),
+      landmark('--at'),
     ),
     filter: parsed("With --at: only these tasks: 'net::**', 'net::* if waiting > 1ms'", parseFilter),
     sort: choice(taskSortKeys, 'With --at: the most first; without it as they were first polled'),

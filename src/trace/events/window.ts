@@ -2,16 +2,16 @@ import { type AnyBegin, type AnyEnd, type TraceEvent, type TraceSink, timeOf } f
 import { isBegin, isEnd } from './open-calls.js';
 import { Filter } from './sinks.js';
 
-/** A moment: a time of the trace in nanoseconds, or the first time that something of a name begins. */
-export type Moment = number | ((name: string) => boolean);
+/** A time of the trace in nanoseconds, or the first time that something of a name begins. */
+export type Landmark = number | ((name: string) => boolean);
 
 /**
  * Passes on what happens between two moments. A call counts if it begins there, then with all of its time. The moment
  * of an entry belongs to a window that begins with it, and not to one that ends with it.
  */
 export class Window extends Filter {
-  readonly #from: Moment | undefined;
-  readonly #to: Moment | undefined;
+  readonly #from: Landmark | undefined;
+  readonly #to: Landmark | undefined;
   #state: 'before' | 'inside' | 'after';
   #isEmpty = true;
   #opened: number;
@@ -19,7 +19,7 @@ export class Window extends Filter {
   /** What has begun inside. */
   readonly #begun = new WeakSet<AnyBegin>();
 
-  constructor(sink: TraceSink, from: Moment | undefined, to: Moment | undefined) {
+  constructor(sink: TraceSink, from: Landmark | undefined, to: Landmark | undefined) {
     super(sink);
     this.#from = from;
     this.#to = to;
@@ -68,24 +68,24 @@ export class Window extends Filter {
   }
 }
 
-/** When a moment was that an event has reached. */
-function timeAt(moment: Moment | undefined, event: TraceEvent): number {
-  return typeof moment === 'number' ? moment : timeOf(event);
+/** When a landmark was that an event has reached. */
+function timeAt(landmark: Landmark | undefined, event: TraceEvent): number {
+  return typeof landmark === 'number' ? landmark : timeOf(event);
 }
 
 /** A gap that ends behind a window may begin in it. */
-function beginsBefore(event: TraceEvent, moment: Moment | undefined): boolean {
-  return event.type === 'gap' && typeof moment === 'number' && event.from < moment;
+function beginsBefore(event: TraceEvent, landmark: Landmark | undefined): boolean {
+  return event.type === 'gap' && typeof landmark === 'number' && event.from < landmark;
 }
 
-function reached(event: TraceEvent, moment: Moment | undefined): boolean {
-  return moment !== undefined && momentReached(event, moment);
+function reached(event: TraceEvent, landmark: Landmark | undefined): boolean {
+  return landmark !== undefined && landmarkReached(event, landmark);
 }
 
-/** Whether a moment has come with an event. */
-export function momentReached(event: TraceEvent, moment: Moment): boolean {
-  if (typeof moment === 'number') return timeOf(event) >= moment;
-  if (event.type === 'call-begin') return moment(event.function.name);
-  if (event.type === 'place') return moment(event.place.name);
-  return event.type === 'poll-begin' && moment(event.future.future);
+/** Whether a landmark has come with an event. */
+export function landmarkReached(event: TraceEvent, landmark: Landmark): boolean {
+  if (typeof landmark === 'number') return timeOf(event) >= landmark;
+  if (event.type === 'call-begin') return landmark(event.function.name);
+  if (event.type === 'place') return landmark(event.place.name);
+  return event.type === 'poll-begin' && landmark(event.future.future);
 }

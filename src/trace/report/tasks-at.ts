@@ -19,7 +19,7 @@ import {
 import { HartLabels } from '../events/hart-labels.js';
 import { isOfPart, isOfTask, placeOf } from '../events/roots.js';
 import { Fold } from '../events/sinks.js';
-import { type Moment, momentReached } from '../events/window.js';
+import { type Landmark, landmarkReached } from '../events/window.js';
 
 /** A Future within a task, and what it awaits. */
 export interface AwaitAt {
@@ -86,7 +86,7 @@ const noChain: readonly AwaitLink[] = [];
 
 /** Every task and what it awaits at a moment. What comes later is not looked at. */
 export class TasksAt extends Fold {
-  readonly #at: Moment;
+  readonly #at: Landmark;
   /** By the root's key; those that have ended are forgotten. */
   readonly #tasks = new Map<number, Task>();
   readonly #newest = new Map<bigint, Task>();
@@ -97,7 +97,7 @@ export class TasksAt extends Fold {
   /** Tasks that had ended. */
   ended = 0;
 
-  constructor(at: Moment) {
+  constructor(at: Landmark) {
     super();
     this.#at = at;
   }
@@ -129,7 +129,7 @@ export class TasksAt extends Fold {
     if (this.#isOver) return;
     const time = timeOf(event);
     const isNumber = typeof this.#at === 'number';
-    this.#isOver = isNumber ? time > (this.#at as number) : momentReached(event, this.#at);
+    this.#isOver = isNumber ? time > (this.#at as number) : landmarkReached(event, this.#at);
     if (isNumber && this.#isOver) return;
     this.#time = time;
     this.#take(event);

@@ -2,7 +2,7 @@
 import t from 'tap';
 import { addr } from '../../../src/base/addr.js';
 import { CallTree } from '../../../src/trace/events/call-tree.js';
-import { type Moment, Window } from '../../../src/trace/events/window.js';
+import { type Landmark, Window } from '../../../src/trace/events/window.js';
 import {
   type CallBegin,
   type FunctionRef,
@@ -41,7 +41,7 @@ t.test('a gap that ends behind a window belongs to it as well', async (t) => {
 });
 
 t.test('an end without its begin belongs to the window in which it began', async (t) => {
-  const through = (from: Moment | undefined, to: Moment | undefined) => {
+  const through = (from: Landmark | undefined, to: Landmark | undefined) => {
     const passed: object[] = [];
     const sink = onEvents((event) => 'began' in event && passed.push([event.type, event.began, event.time]));
     const window = new Window(sink, from, to);

@@ -8,7 +8,7 @@ import {
   timeOf,
 } from '../../events/events.js';
 import { onEvents } from '../../events/sinks.js';
-import { type Moment, momentReached } from '../../events/window.js';
+import { type Landmark, landmarkReached } from '../../events/window.js';
 import { readParts, type TraceRead } from '../../formats/read/read-trace.js';
 import { mergedFacts } from './merged-facts.js';
 import { Numbers, Renumber } from './renumber.js';
@@ -21,7 +21,7 @@ export interface MergeInput {
   /** Nanoseconds that its beginning is later than that of the first trace. */
   readonly offset?: number | undefined;
   /** What happens at the same moment in each trace; instead of an offset. */
-  readonly at?: Moment | undefined;
+  readonly at?: Landmark | undefined;
 }
 
 /** One trace of a merge, when it has been read. */
@@ -180,10 +180,10 @@ class Source {
 const none: ClockInfo = { name: 'trace', resolutionNs: 1, guest: false };
 
 /** When something first happens in a trace. */
-async function firstTime(path: string, moment: Moment): Promise<number> {
+async function firstTime(path: string, landmark: Landmark): Promise<number> {
   let found: number | undefined;
   const look = onEvents((event) => {
-    if (found === undefined && momentReached(event, moment)) found = timeOf(event);
+    if (found === undefined && landmarkReached(event, landmark)) found = timeOf(event);
   });
   for await (const _ of readParts(path, look)) if (found !== undefined) break;
   if (found !== undefined) return found;
