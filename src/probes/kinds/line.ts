@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import { type Addr, hex } from '../../base/addr.js';
 import { AddressMap } from '../../base/address-map.js';
 import { RsptraceError } from '../../base/errors.js';
-import { addTo } from '../../base/made-once.js';
+import { addTo, madeOnce } from '../../base/made-once.js';
 import { nearestWords } from '../../base/search.js';
 import { type DebugInfo, type LineTable, scopeAt, type Unit } from '../../dwarf/index.js';
 import { textTable } from '../../text/index.js';
@@ -15,6 +15,7 @@ import {
   type TraceEvent,
   tableNotes,
 } from '../../trace/index.js';
+import { FunctionGraphs } from '../function-graphs.js';
 import { type PlacePatch, patchesInside, planInside } from '../inner-windows.js';
 import type { ReadPlan } from '../read-plan.js';
 import { type AnyProbe, type Found, neededDebugInfo, type Outcome, type ProbeKind, type ProbeText } from './kind.js';
@@ -29,6 +30,8 @@ interface LineSpec extends AnyProbe {
 interface FoundLines extends Found {
   /** In order of probe, then of address. */
   readonly places: readonly PlaceRef[];
+  /** Keys of those that are not the whole of the line in their block: the line is reached without them. */
+  readonly partial: ReadonlySet<number>;
   /** By address. */
   readonly patches: ReadonlyMap<bigint, PlacePatch>;
 }
@@ -41,9 +44,12 @@ export const line: ProbeKind<LineSpec, FoundLines> = {
   parse: parseLine,
   resolve(program, specs) {
     const debug = neededDebugInfo(program);
-    const places = specs.flatMap((spec) => placesOf(debug, spec)).map((place, key) => ({ ...place, key }));
+    const graphs = new FunctionGraphs(debug, program.arch);
+    const found = specs.flatMap((spec) => placesOf(debug, spec));
+    const places = found.map(({ place }, key) => ({ ...place, key }));
     const addresses = places.map(({ address }) => address);
-    return { places, addresses, patches: patchesInside(addresses, debug, program.arch) };
+    const partial = new Set(found.flatMap((one, key) => (isWhole(debug, graphs, one) ? [] : [key])));
+    return { places, partial, addresses, patches: patchesInside(addresses, debug, program.arch) };
   },
   plans: ({ places, patches }) => places.map((place) => planLine(place, patches.get(place.address))),
   tracer({ places }, { output }) {
@@ -84,7 +90,7 @@ function parseLine({ text, rest }: ProbeText): LineSpec {
 }
 
 /** @throws RsptraceError `PROBE_NO_MATCH`, with the nearest files or lines */
-function placesOf(debug: DebugInfo, spec: LineSpec): Omit<PlaceRef, 'key'>[] {
+function placesOf(debug: DebugInfo, spec: LineSpec): LinePlace[] {
   const lines = new Set<number>();
   /** Addresses of statements of the line. */
   const starts = new Map<bigint, string>();
@@ -102,20 +108,40 @@ function placesOf(debug: DebugInfo, spec: LineSpec): Omit<PlaceRef, 'key'>[] {
   return oneABlock(debug, spec, starts);
 }
 
+/** The first statement of a line in a block, and where all of them begin. */
+interface LinePlace {
+  readonly place: Omit<PlaceRef, 'key'>;
+  readonly starts: Addr[];
+}
+
 /** Among the statements in one block, or in one inlined copy of it, the first represents the line, as in gdb. */
-function oneABlock(debug: DebugInfo, spec: LineSpec, starts: ReadonlyMap<bigint, string>): Omit<PlaceRef, 'key'>[] {
-  const copies = new Set<string>();
-  const places: Omit<PlaceRef, 'key'>[] = [];
+function oneABlock(debug: DebugInfo, spec: LineSpec, starts: ReadonlyMap<bigint, string>): LinePlace[] {
+  const copies = new Map<string, LinePlace>();
   for (const [start, file] of [...starts].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const address = start as Addr;
-    const [innermost] = debug.frameAt(address).functions;
     const copy = `${scopeAt(debug, address)?.offset ?? hex(address)} ${file}`;
-    if (copies.has(copy)) continue;
-    copies.add(copy);
-    const by = { function: innermost?.name, file, line: spec.line };
-    places.push({ name: `${spec.file}:${spec.line}`, category: 'line', address, by });
+    const first = (): LinePlace => {
+      const [innermost] = debug.frameAt(address).functions;
+      const by = { function: innermost?.name, file, line: spec.line };
+      return { place: { name: `${spec.file}:${spec.line}`, category: 'line', address, by }, starts: [] };
+    };
+    madeOnce(copies, copy, first).starts.push(address);
   }
-  return places;
+  return [...copies.values()];
+}
+
+/** Whether each way to any of a line's statements comes by the first one. Else there are several ways to the line. */
+function isWhole(debug: DebugInfo, graphs: FunctionGraphs, { place: { address }, starts }: LinePlace): boolean {
+  if (starts.length === 1) return true;
+  const host = debug.functionAt(address)?.die;
+  const graph = host && graphs.of(host);
+  const [first] = graph?.between(address, address + 1n) ?? [];
+  if (!graph || first === undefined || !graphs.isClosed(graph)) return false;
+  const past = graph.reachable(first === 0 ? [] : [0], graph.next, (node) => node === first);
+  const isAgain = (node: number): boolean =>
+    graph.reachable(graph.next[node] ?? [], graph.next, (one) => one === first || one === node).has(node);
+  const nodes = starts.flatMap((at) => graph.between(at, at + 1n));
+  return nodes.every((node) => node === first || !(past.has(node) || isAgain(node)));
 }
 
 interface FileTable {
@@ -195,21 +221,25 @@ class PlaceCounts extends Fold {
 interface LineRow {
   readonly place: PlaceRef;
   readonly hits: number;
+  /** See {@link FoundLines.partial}. */
+  readonly isPartial: boolean;
   /** There may have been more. */
   readonly isBound: boolean;
 }
 
 /** One row per place, without those that were left out from the begin because they would have stopped the target. */
-function rowsOf({ places }: FoundLines, { hits }: PlaceCounts, outcome: Outcome): LineRow[] {
+function rowsOf({ places, partial }: FoundLines, { hits }: PlaceCounts, outcome: Outcome): LineRow[] {
   // All places of a line have one subject.
   const engines = outcome.engines.flatMap((fact) =>
     [fact, ...(fact.others ?? [])].map(({ name }) => ({ ...fact, name, subject: name, others: undefined })),
   );
   const out = new Set(engines.flatMap(({ name, engine }) => (engine === 'none' ? [name] : [])));
   const bound = namesBound(engines, outcome);
-  return places
-    .map((place) => ({ place, hits: hits[place.key] ?? 0, isBound: bound.has(nameOf(place)) }))
-    .filter(({ place, hits }) => hits > 0 || !out.has(nameOf(place)));
+  const rows = places.map((place): LineRow => {
+    const isPartial = partial.has(place.key);
+    return { place, hits: hits[place.key] ?? 0, isPartial, isBound: isPartial || bound.has(nameOf(place)) };
+  });
+  return rows.filter(({ place, hits }) => hits > 0 || !out.has(nameOf(place)));
 }
 
 function rowJson({ place: { name, address, by }, hits, isBound }: LineRow): object {
@@ -218,6 +248,9 @@ function rowJson({ place: { name, address, by }, hits, isBound }: LineRow): obje
 }
 
 const SPLIT_NOTE = 'a line in several blocks has a row each: one pass may reach several of them, so they do not add up';
+
+const COPIED_NOTE =
+  '>= at least so many: the code comes to the line in its block by several ways (unrolled turns, the head of a loop, an await), of which the first is counted';
 
 function lineTable(rows: readonly LineRow[], options: TableOptions): string {
   const cells = rows.map(({ place, hits, isBound }) => [
@@ -228,5 +261,10 @@ function lineTable(rows: readonly LineRow[], options: TableOptions): string {
   ]);
   const table = textTable(['hits>', 'address', 'line/', 'function~'], cells, options);
   const isSplit = new Set(rows.map(({ place }) => nameOf(place))).size < rows.length;
-  return table + tableNotes([isSplit && SPLIT_NOTE, rows.some(({ isBound }) => isBound) && LEFT_OUT_NOTE], options);
+  const notes = [
+    isSplit && SPLIT_NOTE,
+    rows.some(({ isPartial }) => isPartial) && COPIED_NOTE,
+    rows.some(({ isPartial, isBound }) => isBound && !isPartial) && LEFT_OUT_NOTE,
+  ];
+  return table + tableNotes(notes, options);
 }

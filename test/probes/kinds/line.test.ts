@@ -116,7 +116,7 @@ t.test('hits are lower bounds where records may be lost, or a place was switched
   const by = { function: 'app::run', file: 'a.rs', line: 7 };
   const place: PlaceRef = { key: 0, name: 'a.rs:7', category: 'line', address: addr(0x1000), by };
   const same: PlaceRef = { ...place, key: 1, name: 'src/a.rs:7' };
-  const report = line.report({ places: [place, same], patches: new Map(), addresses: [] });
+  const report = line.report({ places: [place, same], partial: new Set(), patches: new Map(), addresses: [] });
   for (const each of [place, same]) report.sink?.event({ type: 'place', time: 1, hart: 0, place: each } as never);
   const others = [{ name: 'src/a.rs:7 in app::run', subject: 'src/a.rs:7' }];
   const fact = (engine: ProbeFact['engine']): ProbeFact[] => [
@@ -134,4 +134,43 @@ t.test('hits are lower bounds where records may be lost, or a place was switched
   t.same(shown('target', { tailLost: true }), [1, true, true]);
   t.same(shown('stop', { missing: 2 }), [1, false, false]);
   t.same(shown('none'), [1, true, true], 'its row is there because it had hits before');
+});
+
+t.test('hits are lower bounds where the compiler has copied the line in its block', async (t) => {
+  const folder = scratchFolder(t);
+  const source = `volatile long sink;
+__attribute__((noinline)) void turns(long *a, long n) {
+  for (long i = 0; i < n; i++)
+    sink = a[i];
+}
+__attribute__((noinline)) long add(long a,
+  long b) { return a + b; }
+int main(int argc, char **argv) {
+  long all[100] = { 0 };
+  turns(all, 100);
+  for (int i = 0; i < argc; i++)
+    sink = add(add(argc, 1),
+      add(2, argc));
+  if (argc > 1) sink = 1; else sink = argv[0][0];
+  return 0;
+}`;
+  const found = async (at: number, ...flags: string[]) => {
+    const path = join(folder, `lines${flags.length}`);
+    execFileSync('gcc', ['-g', ...flags, '-x', 'c', '-', '-o', path], { input: source });
+    const program = await prepare(path, [parseProbe(`line:<stdin>:${at}`)]);
+    const [{ found }] = program.kinds as unknown as [{ found: Parameters<typeof line.report>[0] }];
+    const report = line.report(found);
+    const { lines } = report.json({ engines: [] } as never) as { lines: { at_least?: true }[] };
+    const [table = ''] = report.tables({ engines: [] } as never, { color: false, width: 200 });
+    t.equal(
+      /the first is counted/.test(table),
+      lines.some((row) => row.at_least),
+    );
+    return lines.map((row) => row.at_least ?? false);
+  };
+  t.same(await found(4, '-O2', '-funroll-loops'), [true], 'each turn has its code');
+  t.same(await found(4), [false]);
+  t.same(await found(3), [true], 'what begins a loop comes once, and its condition each turn');
+  t.same(await found(12), [false], 'a call whose arguments are in two lines');
+  t.same(await found(14), [false], 'both ways begin with the condition');
 });
