@@ -49,9 +49,10 @@ export function actingFunction(inlined: readonly StackEntry[]): StackEntry {
   return own ?? inlined.find((entry) => !isOfLanguage(entry)) ?? inlined[0] ?? unknown;
 }
 
-function isOfLanguage({ function: name }: StackEntry): boolean {
-  const crate = /^<?&?(?:mut )?(\w+)/.exec(name ?? '')?.[1];
-  return crate !== undefined && languageCrates.has(crate);
+/** A method of a type of the language's is the program's if its trait is: `<alloc::vec::Vec as app::WakeAll>::wake_all`. */
+function isOfLanguage({ function: name = '' }: StackEntry): boolean {
+  const [, crate = '', trait = crate] = /^<?&?(?:mut )?(\w+)(?:.* as (\w+))?/.exec(name) ?? [];
+  return languageCrates.has(crate) && languageCrates.has(trait);
 }
 
 /** Stacks at hits: one piece of stack is read with the hit's other reads, and walked while the guest runs again. */

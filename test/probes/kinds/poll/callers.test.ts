@@ -15,4 +15,8 @@ t.test("its own code; else a library's, and the language's at last", async (t) =
   t.equal(actingFunction([wake, permits]), permits);
   t.equal(actingFunction([wake]), wake);
   t.match(actingFunction([]), { function: undefined });
+  // `impl All for Vec<Waker>`, of a trait of the program, and `impl IntoIterator for Vec<Waker>`.
+  const all = entry('<alloc::vec::Vec as orders::All>::wake_all', '/orders/src/main.rs');
+  const iterated = entry('<alloc::vec::Vec as core::iter::IntoIterator>::into_iter', '/opt/library/alloc/vec.rs');
+  t.equal(actingFunction([wake, iterated, all, book]), all);
 });
