@@ -17,6 +17,46 @@ import type { SelfPlace } from './self-place.js';
 
 /** More loads make a trampoline slow, and a record large. */
 const mostLoads = 24;
+/** Of larger Futures parts are read, because a hit must stay cheap. */
+const mostPartBytes = 64 * 1024;
+/** What lies further on is not read. */
+const mostReach = 4 * 1024 * 1024;
+/** Parts begin at multiples of it, so that a part is aligned as the Future is. */
+const partAlign = 4096;
+
+/** Bytes of a Future that are read together. */
+interface FuturePart {
+  readonly from: number;
+  readonly length: number;
+}
+
+/** Its beginning; of a large one also the last of what shows its state, which may lie behind all else. */
+export function partsOf(future: FutureType): readonly [FuturePart, ...FuturePart[]] {
+  // A Future without fields still has an address; reading a byte there is harmless and keeps replies in step.
+  const length = Math.min(Math.max(future.size, 1), mostPartBytes);
+  const isBeyond = ({ offset, size }: PlannedLoad): boolean => offset >= length && offset + size <= mostReach;
+  const beyond = length < future.size ? footprint(future, true).loads.filter(isBeyond) : [];
+  const [first, last] = [beyond[0], beyond.at(-1)];
+  if (!first || !last) return [{ from: 0, length }];
+  const end = last.offset + last.size;
+  const least = Math.max(first.offset, end - mostPartBytes);
+  const from = least - (least % partAlign);
+  return [
+    { from: 0, length },
+    { from, length: end - from },
+  ];
+}
+
+/** The same for an engine without stops. */
+function objectsOf(future: FutureType, loads: readonly PlannedLoad[]): PlannedObject[] {
+  return partsOf(future).map(({ from, length }) => {
+    const own = loads.filter(({ offset, size }) => offset >= from && offset + size <= from + length);
+    const moved = own.map(({ offset, size }) => ({ offset: offset - from, size }));
+    return { from, align: future.align ?? 1, size: Math.min(length, future.size), loads: moved };
+  });
+}
+
+type PlannedObject = Omit<PlannedReads, 'pointer' | 'through'> & { readonly from: number };
 
 /** What a poll's hits read: the state numbers of the Future and of those inside it, and the words of boxed ones. */
 export function planPoll(
@@ -27,23 +67,23 @@ export function planPoll(
 ): ReadPlan {
   const { future, poll, selfRegister, resultPointer } = probe;
   const { loads, unread } = footprint(future, true);
-  const self: PlannedReads = { pointer: selfRegister, align: future.align ?? 1, size: future.size, loads };
+  const self = objectsOf(future, loads).map((object): PlannedReads => ({ pointer: selfRegister, ...object }));
   const { offset = 0, size: bytes = 0 } = poll.result ?? {};
   // That of a `Poll<u128>` is a `u128` too.
   const isWhole = bytes <= 16;
-  const exitReads = [self];
+  const exitReads = [...self];
   if (resultPointer !== undefined && poll.result && isWhole)
     exitReads.push({ pointer: resultPointer, align: 1, size: poll.resultSize, loads: loadsOf(offset, bytes) });
-  const { loads: states } = footprint(future, false);
+  const [states] = objectsOf(future, footprint(future, false).loads);
   const keep = [selfRegister, ...(resultPointer === undefined ? [] : [resultPointer])];
   const condition = planConditions(probe.when);
   return {
     // Whatever the condition says: what is polled inside belongs to this poll's task. Poll functions are Rust.
     ...entryPlan({ address: probe.address, codeSize: Number(poll.end - poll.address), name: future.future }),
     entryRegisters: [...new Set([...keep, ...condition.registers])],
-    entryReads: [self, ...condition.reads],
+    entryReads: [...self, ...condition.reads],
     exit: { keep, registers: results, reads: exitReads },
-    outer: follows(future) ? { ...self, loads: states } : undefined,
+    outer: states && follows(future) ? { pointer: selfRegister, ...states } : undefined,
     readsOuter: true,
     stopIsAsked: stackDepth !== undefined,
     needsStop:
@@ -136,7 +176,7 @@ export function planSites(sites: readonly InlinedProbe[], { windows, stackDepth 
           ? 'whether the Future is there shows in no whole word'
           : undefined;
     const { loads, unread } = footprint(future, true);
-    const object = { align: future.align ?? 1, size: future.size, loads };
+    const objects = objectsOf(future, loads);
     const place = ({ address }: { readonly address: Addr }): ReadPlan => {
       const window = windows.get(address) ?? 'its code is not known';
       const plan = planInside(address, `${future.future} in ${copy.into}`, { window, scratchIsFree: true }, [block]);
@@ -151,7 +191,7 @@ export function planSites(sites: readonly InlinedProbe[], { windows, stackDepth 
         ...plan,
         inside: plan.inside && { ...plan.inside, noted },
         entryRegisters: [...new Set([frame.register, self.register])],
-        entryReads: readsAt(self, isStored ? object : undefined),
+        entryReads: readsAt(self, isStored ? objects : []),
       };
     });
     const ends = site.ends.map((end): ReadPlan => {
@@ -166,7 +206,7 @@ export function planSites(sites: readonly InlinedProbe[], { windows, stackDepth 
         ...plan,
         inside: plan.inside && { ...plan.inside, taken: [note] },
         entryRegisters: [frame.register],
-        entryReads: [{ ...object, pointer }, ...guardReads],
+        entryReads: [...objects.map((object) => ({ ...object, pointer })), ...guardReads],
       };
     });
     return [...begins, ...ends];
@@ -176,11 +216,12 @@ export function planSites(sites: readonly InlinedProbe[], { windows, stackDepth 
 /** The word that leads to a Future, if there is one, and what is wanted of the Future. */
 function readsAt(
   { register: pointer, offset: from, through }: SelfPlace,
-  object: Pick<PlannedReads, 'align' | 'size' | 'loads'> | undefined,
+  objects: readonly PlannedObject[],
 ): PlannedReads[] {
-  if (through === undefined) return object ? [{ ...object, pointer, from }] : [];
+  const reads = objects.map((object) => ({ ...object, pointer, from: from + object.from }));
+  if (through === undefined) return reads;
   const word = { pointer, from: through, align: 8, size: 8, loads: [{ offset: 0, size: 8 as const }] };
-  return object ? [word, { ...object, pointer, through: [through], from }] : [word];
+  return [word, ...reads.map((each) => ({ ...each, through: [through] }))];
 }
 
 /** See `FrameNote`. */

@@ -12,7 +12,16 @@ import { type Addr, addOffset } from '../../../base/addr.js';
 import type { AddressMap } from '../../../base/address-map.js';
 import { littleEndian } from '../../../base/little-endian.js';
 import type { RegisterReader } from '../../../base/memory-reader.js';
-import type { Call, FutureLook, HitMemory, Moment, OpenCall, TracedCall } from '../../../calls/index.js';
+import {
+  type Call,
+  type FutureLook,
+  type HitMemory,
+  type MemoryRequest,
+  type Moment,
+  type OpenCall,
+  Reading,
+  type TracedCall,
+} from '../../../calls/index.js';
 import type {
   AwaitLink,
   FutureRef,
@@ -25,6 +34,7 @@ import type {
 import type { Conditions } from '../../expressions/comparison.js';
 import type { PolledPlace } from './implied-drops.js';
 import { type InlinedChain, mayInline } from './inlined-chain.js';
+import { partsOf } from './plan.js';
 import type { PolledInside } from './polled-inside.js';
 import type { PollProbe } from './resolve.js';
 import type { TaskPoll } from './task-polls.js';
@@ -49,7 +59,7 @@ export interface Probed {
   /** Each poll that returns is Pending. */
   readonly isNeverReady: boolean;
   /** Bytes of them that are read. */
-  readonly length: number;
+  readonly parts: ReturnType<typeof partsOf>;
   /** What a task is called by that is such a Future; undefined: by itself. */
   readonly wraps: Wrapping | undefined;
   /** The Future whose result is theirs, and where it lies in them. */
@@ -128,12 +138,6 @@ interface Exit {
 
 export const noGuards: readonly Guard[] = [];
 export const onlyMoment: Entry = { stack: undefined, outer: undefined, outerLook: undefined };
-
-/**
- * Of larger Futures only this many bytes are read: in practice their states lie at the front, and a hit must stay
- * cheap.
- */
-const mostFutureBytes = 64 * 1024;
 
 /**
  * What a Future without states of its own consists of, if that is one Future in its own bytes with the same output: a
@@ -220,11 +224,10 @@ export function probed(
   roots: AddressMap<RootRef>,
 ): Probed {
   const isNeverReady = future.output === NEVER;
-  // A Future without fields still has an address; reading a byte there is harmless and keeps replies in step.
-  const length = Math.min(Math.max(future.size, 1), mostFutureBytes);
+  const parts = partsOf(future);
   const held = handedOn(future);
   const unknown = { when: undefined, fn: undefined, copy: undefined, tag: undefined, inlines: undefined, among: [] };
-  return { future, ref, isAround, futures, isNeverReady, length, roots, handedOn: held, wraps: undefined, ...unknown };
+  return { future, ref, isAround, futures, isNeverReady, parts, roots, handedOn: held, wraps: undefined, ...unknown };
 }
 
 /** Whether an enum around a Future still has the variant that holds it; true if that was not read. */
@@ -235,8 +238,19 @@ function holds({ offset, size, values, within }: Guard, self: Addr, memory: HitM
   return values.some(({ low, high }) => value >= low && value <= high) === within;
 }
 
-export function lookAt({ future, length }: Probed, self: Addr, memory: HitMemory): FutureLook | undefined {
-  return memory.at(self, length)?.as(future);
+export function readsOf({ parts }: Probed, self: Addr): MemoryRequest[] {
+  return parts.map(({ from, length }) => ({ address: addOffset(self, from), length }));
+}
+
+export function lookAt({ future, parts: [part, more] }: Probed, self: Addr, memory: HitMemory): FutureLook | undefined {
+  const first = memory.at(self, part.length);
+  const rest = more && memory.at(addOffset(self, more.from), more.length);
+  if (!first || !more || !rest) return first?.as(future);
+  // As in a record: bytes that are not read show no state.
+  const bytes = new Uint8Array(more.from + more.length).fill(0xff);
+  bytes.set(first.bytes);
+  bytes.set(rest.bytes, more.from);
+  return new Reading(bytes).as(future);
 }
 
 export function inlines(probe: Probed): boolean {

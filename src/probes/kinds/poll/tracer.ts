@@ -39,6 +39,7 @@ import {
   pollAround,
   probed,
   ResultRegister,
+  readsOf,
   resultOf,
   type TracedPoll,
   type Wrapping,
@@ -117,8 +118,8 @@ export class PollTracer implements CallKind {
         if (!probe) return [];
         const stack = probe.isAround ? undefined : this.#parts.backtraces?.request(at.registers);
         const word = places.wordAt(at, block);
-        const object = self && { address: self.address, length: probe.length };
-        return [word, object, stack].filter((each) => each !== undefined);
+        const object = self ? readsOf(probe, self.address) : [];
+        return [word, ...object, stack].filter((each) => each !== undefined);
       },
       begin: (at, { block }, around, memory) => {
         const self = places.selfAt(at, block, memory);
@@ -155,9 +156,9 @@ export class PollTracer implements CallKind {
     const probe = this.#probes.get(pc);
     const pointer = probe?.fn && registers.register(probe.fn.selfRegister);
     if (!probe || pointer === undefined) return undefined;
-    const reads = [{ address: addr(pointer), length: probe.length }];
+    const reads = readsOf(probe, addr(pointer));
     const outer = pollAround(around())?.payload;
-    if (outer?.inlined) reads.push({ address: outer.self, length: outer.probe.length });
+    if (outer?.inlined) reads.push(...readsOf(outer.probe, outer.self));
     const stack = probe.isAround ? undefined : this.#parts.backtraces?.request(registers);
     if (stack) reads.push(stack);
     return reads;
@@ -274,7 +275,7 @@ export class PollTracer implements CallKind {
 
   exitReads({ payload }: PollCall): readonly MemoryRequest[] {
     const { probe, self, resultAt, guards } = payload;
-    const reads = [{ address: self, length: probe.length }];
+    const reads = readsOf(probe, self);
     const { result, resultSize = 0 } = probe.fn?.poll ?? {};
     if (result && resultAt !== undefined) reads.push({ address: resultAt, length: resultSize });
     for (const { offset, size } of guards) reads.push({ address: addOffset(self, offset), length: size });

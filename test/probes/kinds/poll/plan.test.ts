@@ -1,10 +1,13 @@
 // Futures too large for a trampoline: what is read of them is right, and what is not read is never taken for a state.
 import t from 'tap';
 import { awaitChain, type FutureState, type FutureType } from '../../../../src/async/futures/index.js';
-import { addr } from '../../../../src/base/addr.js';
+import { addOffset, addr } from '../../../../src/base/addr.js';
+import { AddressMap } from '../../../../src/base/address-map.js';
+import { type HitMemory, Reading } from '../../../../src/calls/index.js';
 import { RecordReadings } from '../../../../src/inject/record-readings.js';
 import { planPoll } from '../../../../src/probes/kinds/poll/plan.js';
 import type { PollProbe } from '../../../../src/probes/kinds/poll/resolve.js';
+import { lookAt, probed } from '../../../../src/probes/kinds/poll/traced-poll.js';
 
 const most = 24;
 
@@ -89,5 +92,39 @@ t.test('a state is read with the boxes that it may lead to, or not at all', (t) 
   for (let depth = 0; offsets.has(depth); depth++)
     t.ok(offsets.has(depth + 100) && offsets.has(depth + 108), `the box of Future ${depth}`);
   t.equal(loads.length, most);
+  t.end();
+});
+
+t.test('a state that lies far behind is read, by a stop and in a record', (t) => {
+  // As rustc lays out an async fn that takes a [u8; 131072] and writes to it: its state is its last word but one.
+  const [size, offset, awaited] = [262_152, 262_148, 262_144];
+  const inner = { ...chainOf(1), size: 4 };
+  const behind = { offset: awaited, size: 4, typeName: inner.instance, future: inner, box: undefined };
+  const future = { ...chainOf(1), size, align: 4, discriminant: { offset, size: 1 }, states: [state(3, behind)] };
+  const self = addr(0x7fff_0000n);
+  const bytes = new Uint8Array(size);
+  bytes[offset] = 3;
+  const stopped: Pick<HitMemory, 'at'> = {
+    at: (address, length) => new Reading(bytes.slice(Number(address - self), Number(address - self) + length)),
+  };
+  const recorded: Pick<HitMemory, 'at'> = {
+    at: (address, length) => {
+      const read = planOf(future).entryReads.find(({ from = 0 }) => address === addOffset(self, from));
+      const placed = read?.loads.map((load, i) => ({ ...load, at: 8 * i })) ?? [];
+      const record = new Uint8Array(8 * placed.length);
+      const start = Number(address - self);
+      for (const { offset, size, at } of placed) record.set(bytes.subarray(start + offset, start + offset + size), at);
+      return read && new RecordReadings(placed).read(new DataView(record.buffer), 0, length);
+    },
+  };
+  const probe = probed({ future } as unknown as PollProbe, [future], new AddressMap());
+  for (const memory of [stopped, recorded]) {
+    const look = lookAt(probe, self, memory as HitMemory);
+    t.equal(look?.state?.value, 3);
+    t.strictSame(
+      look?.suspended.map(({ offset, resumed }) => [offset, resumed?.value]),
+      [[awaited, 0]],
+    );
+  }
   t.end();
 });
