@@ -1,5 +1,5 @@
 // What the code keeps of a call's arguments, compared with what debug info says of them where it says something.
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import t from 'tap';
 import { type Architecture, architectureOf } from '../../src/arch/index.js';
@@ -7,7 +7,7 @@ import { findFutures } from '../../src/async/futures/index.js';
 import { addr } from '../../src/base/addr.js';
 import { DebugInfo, type Die, DW_AT, DW_TAG, locationAt, rangesOf } from '../../src/dwarf/index.js';
 import { ElfFile } from '../../src/elf/index.js';
-import { FunctionGraphs } from '../../src/probes/function-graphs.js';
+import { FunctionGraphs, neverReturns } from '../../src/probes/function-graphs.js';
 import { elfPath } from '../qemu/guests/guests.js';
 import { scratchFolder } from '../support/command.js';
 
@@ -80,4 +80,29 @@ t.test('frames of an ELF whose linker left out call frame information are those 
     known.map((at) => expected?.frameAt(at)),
   );
   t.ok(known.length > 0.9 * places.length, `${known.length} of ${places.length}`);
+});
+
+t.test("functions of a program's own return, although they are called as those of a library that do not", async (t) => {
+  const own = ['_ZN6kernel7process5abort17h0123456789abcdefE', 'try_handle_alloc_error', '_Unwind_Resume_or_Rethrow'];
+  const library = [
+    '_ZN3std7process5abort17h0123456789abcdefE',
+    '_RNvNtCsjrHSEGnQ3l9_3std7process5abort',
+    '_RNvNtCsbzFhQ9P3Ot2_4core9panicking9panic_fmt',
+    '_RNvCsfgHYwM92fyn_7___rustc17rust_begin_unwind',
+    'rust_begin_unwind',
+    '_Unwind_Resume',
+  ];
+  const names = [...own, ...library];
+  const path = join(scratchFolder(t), 'names');
+  const functions = names.map((name, i) => `void f${i}(void) __asm__("${name}"); void f${i}(void) {}`);
+  execFileSync('gcc', ['-x', 'c', '-', '-o', path], {
+    input: `${functions.join('\n')}\nint main(void) { f0(); return 7; }`,
+  });
+  t.equal(spawnSync(path).status, 7, 'main goes on behind a call of the first one');
+  const elf = await ElfFile.open(path);
+  const answers = names.map((name) => {
+    const symbol = [...elf.symbols].find((one) => one.name === name);
+    return symbol && neverReturns(elf, undefined, symbol.address);
+  });
+  t.same(answers, [...own.map(() => false), ...library.map(() => true)]);
 });
