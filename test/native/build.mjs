@@ -69,6 +69,7 @@ try {
   if (isWanted('cancels-o3')) keep('cancels-o3', tasks('cancels', 3));
   if (isWanted('futures-waits-o0')) keep('futures-waits-o0', futuresWaits(0));
   if (isWanted('futures-waits-o3')) keep('futures-waits-o3', futuresWaits(3));
+  if (isWanted('adapters')) keep('adapters', adapters());
   if (isWanted('roots-o0')) keep('roots-o0', roots(0));
   if (isWanted('roots-o3')) keep('roots-o3', roots(3));
   if (isWanted('nested-o0')) keep('nested-o0', nested(0));
@@ -144,6 +145,15 @@ function futuresWaits(level) {
   const features = ['rt', 'time'];
   const project = projectOf('futures-waits', features, { beside: 'futures = "=0.3.34"' });
   return project.build(`opt-level = ${level}\n`, []);
+}
+
+/** Builds adapters.rs, which needs no runtime. */
+function adapters() {
+  const project = projectOf('adapters', [], {
+    dependency: 'futures = { version = "=0.3.34", default-features = false, features = ["std"] }',
+    beside: 'futures-intrusive = "=0.5.0"',
+  });
+  return project.build('opt-level = 3\n[profile.release.package."*"]\ndebug = 0\n', []);
 }
 
 /** Builds roots.rs with the crates whose `block_on` it calls. */

@@ -173,6 +173,7 @@ type Committed =
   | 'cancels-o3'
   | 'blocked-o0'
   | 'blocked-o3'
+  | 'adapters'
   | 'futures-waits-o0'
   | 'futures-waits-o3'
   | 'roots-o0'

@@ -79,6 +79,7 @@ export async function findWaits<T extends Waiting>(context: TaskContext, tasks: 
     const ends = [...endsOf(task)];
     const known: { node: AwaitNode; above: readonly AwaitNode[]; awaited: Awaited }[] = [];
     for (const { node, above, primitive } of ends) {
+      if (primitive?.isAdapter && node.awaits.length > 0 && !(await primitive.isBeside?.(look, node))) continue;
       const awaited = (await primitive?.awaited(look, node, above)) ?? (await socketThatWakes(look, node, task.header));
       if (awaited) known.push({ node, above, awaited });
       // A tree that was cut has other ends, too.
@@ -140,14 +141,14 @@ interface End {
   readonly primitive: Primitive | undefined;
 }
 
-/** Where a tree ends: at Futures of which it is known what they wait for, and at leaves. */
+/** Where a tree ends: at Futures of which it is known what they wait for, also adapters of others, and at leaves. */
 function* endsOf(root: AwaitNode): Generator<End> {
   const seen = new Set<Addr>();
   const visit = function* (node: AwaitNode, above: readonly AwaitNode[]): Generator<End> {
     const primitive = byName.get(waitName(node));
     if ((primitive?.isAdapter ?? primitive === undefined) && node.awaits.length > 0) {
       for (const inner of node.awaits) yield* visit(inner, [node, ...above]);
-      return;
+      if (primitive === undefined) return;
     }
     // A branch that a select! keeps is found twice: as a variable, and by its reference.
     if (!seen.has(node.address)) yield { node, above, primitive };

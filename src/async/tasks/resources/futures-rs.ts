@@ -42,14 +42,49 @@ async function adapted(
   name: 'stream' | 'sink',
   ends: readonly string[],
 ): Promise<Adapted | undefined> {
+  for await (const each of inwards(look, node, name)) if (ends.includes(nameOfType(each.type))) return each;
+  return undefined;
+}
+
+/** A Future, and what it leads to by the members of this name, each inside the last. */
+async function* inwards(look: Look, node: AwaitNode, name: 'stream' | 'sink'): AsyncGenerator<Adapted> {
   const type = look.typeOf(node);
   let at: Adapted | undefined = type && { type, address: node.address };
   for (let depth = 0; at && depth < MAX_ADAPTERS; depth++) {
-    const typeName = nameOfType(at.type);
-    if (ends.includes(typeName)) return at;
-    at = at.type.tag === DW_TAG.pointer_type ? await behind(look, at) : inside(at, typeName, name);
+    yield at;
+    at = at.type.tag === DW_TAG.pointer_type ? await behind(look, at) : inside(at, nameOfType(at.type), name);
   }
-  return undefined;
+}
+
+/**
+ * Where streams have Futures that they poll beside the stream inwards: `TakeUntil`, those that buffer, and those of two
+ * streams. All others poll the Future that they have first.
+ */
+const BESIDE = /^(?:(?:stream|pointer|__pointer)\.)*(?:fut|in_progress_queue|stream[12])\b/;
+const BUFFERS = [
+  ...inStream('stream', ['Buffered', 'BufferUnordered']),
+  ...inStream('try_stream', ['TryBuffered', 'TryBufferUnordered']),
+];
+
+/** Whether a stream is polled beside all Futures that it, or what polls it, has. */
+async function isBeside(look: Look, node: AwaitNode): Promise<boolean> {
+  if (!node.awaits.every(({ path }) => BESIDE.test(path))) return false;
+  for await (const each of inwards(look, node, 'stream'))
+    if (BUFFERS.includes(nameOfType(each.type)) && (await isFull(look, each))) return false;
+  return true;
+}
+
+/**
+ * Whether a buffer takes nothing more before a job is done: BufferUnordered { in_progress_queue: FuturesUnordered
+ * { head_all: *Task { len_all, .. }, .. }, max, .. }. One that keeps an order has a `BinaryHeap` of what is done, too.
+ */
+async function isFull(look: Look, buffer: Adapted): Promise<boolean> {
+  const queue = look.member(buffer, 'in_progress_queue');
+  const [jobs, done] = ['FuturesUnordered', 'BinaryHeap'].map((name) => queue && look.within(queue, name));
+  const first = jobs && (await look.pointerIn(jobs, 'head_all'));
+  const counts = [first && (await look.number(first, 'len_all')), done && (await look.number(done, 'data.len'))];
+  const most = await look.number(buffer, 'max');
+  return most !== undefined && (counts[0] ?? 0n) + (counts[1] ?? 0n) >= most;
 }
 
 async function behind(look: Look, { type, address }: Adapted): Promise<Adapted | undefined> {
@@ -87,13 +122,18 @@ export const futuresCrates: readonly Primitive[] = [
     kind: 'message',
     futures: [...inStream('stream', STREAMING), ...inStream('try_stream', TRYING), `${MPSC}::Recv`],
     owners: SENDERS,
-    isAdapter: true,
+    ...{ isAdapter: true, isBeside },
     async shared(look, node) {
       const end = await adapted(look, node, 'stream', RECEIVERS);
       return end && look.pointerIn(end, 'inner');
     },
     count: 'num_senders',
   }),
+  // What they wait for beside their jobs is not told.
+  {
+    futures: [...inStream('stream', ['ForEachConcurrent']), ...inStream('try_stream', ['TryForEachConcurrent'])],
+    ...{ isAdapter: true, isBeside: async () => true, awaited: async () => undefined },
+  },
   channel({
     kind: 'room',
     futures: ['feed::Feed', 'flush::Flush'].map((name) => `futures_util::sink::${name}`),

@@ -71,6 +71,8 @@ export interface Primitive {
   readonly owners?: readonly string[];
   /** Of those of its Futures that hold others, what these wait for is said. */
   readonly isAdapter?: true;
+  /** Whether it also waits for what it waits for without them. */
+  isBeside?(look: Look, node: AwaitNode): Promise<boolean>;
   /** `above` are the Futures that await it, the innermost first. Undefined if it cannot be said. */
   awaited(look: Look, node: AwaitNode, above: readonly AwaitNode[]): Promise<Awaited | undefined>;
 }
@@ -234,7 +236,7 @@ export function guarded({ kind, locks, futures, guards: owners, lockedBit }: Gua
 }
 
 /** Where messages are waited for, or room for them. */
-interface Channel extends Pick<Primitive, 'futures' | 'isAdapter'> {
+interface Channel extends Pick<Primitive, 'futures' | 'isAdapter' | 'isBeside'> {
   readonly kind: 'message' | 'room' | 'oneshot';
   /** The types of its other ends. */
   readonly owners: readonly string[];
@@ -247,11 +249,11 @@ interface Channel extends Pick<Primitive, 'futures' | 'isAdapter'> {
 }
 
 /** What a receiver or a sender waits for. */
-export function channel({ kind, futures, owners, isAdapter, shared, count, goneBits }: Channel): Primitive {
+export function channel({ kind, owners, shared, count, goneBits, ...future }: Channel): Primitive {
   const of = kind === 'room' ? 'receiver' : 'sender';
   const how = kind === 'room' ? 'to be taken from by' : 'to be sent by';
   return {
-    ...{ futures, owners, ...(isAdapter && { isAdapter }) },
+    ...{ ...future, owners },
     async awaited(look, node) {
       const ends = await shared(look, node);
       if (!ends) return undefined;
