@@ -33,4 +33,10 @@ t.test('what streams wait for beside their Futures, and locks of futures-intrusi
     deadlocks.map(({ cycle, likely }) => [cycle.map(({ task }) => nameOf(task).split('_')[0]), likely]),
     [[['stuck', 'stuck'], false]],
   );
+  t.match(printed, /^locked false$/m);
+  t.match(
+    tasks.find(({ future }) => future.endsWith('::wants_released'))?.waits,
+    [{ kind: 'Mutex', detail: 'free by now', by: [] }],
+    'the place of the old guard is not believed',
+  );
 });

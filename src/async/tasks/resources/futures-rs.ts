@@ -104,6 +104,7 @@ function inside({ type, address }: Adapted, typeName: string, name: string): Ada
  * futures-intrusive: its locks' Futures and guards point to the lock.
  *
  *   GenericMutexLockFuture { mutex: Option<&GenericMutex>, .. }   GenericMutexGuard { mutex: &GenericMutex }
+ *   GenericMutex { state: lock_api::Mutex<MutexState { is_locked, .. }>, .. }
  *   GenericSemaphoreAcquireFuture { semaphore: Option<&GenericSemaphore>, .. }
  *   GenericSemaphoreReleaser { semaphore: &GenericSemaphore, permits }
  */
@@ -159,6 +160,7 @@ export const futuresCrates: readonly Primitive[] = [
     locks: [`${INTRUSIVE}::mutex::GenericMutex`],
     futures: [`${INTRUSIVE}::mutex::GenericMutexLockFuture`],
     guards: [`${INTRUSIVE}::mutex::GenericMutexGuard`],
+    ...{ lockedIn: 'state.data.value.is_locked', lockedBit: 1n },
   }),
   guarded({
     kind: 'Semaphore',

@@ -211,14 +211,15 @@ interface Guarded {
   readonly locks: readonly string[];
   readonly futures: readonly string[];
   readonly guards: readonly string[];
-  /** The bit of its member `state` that a locked one has set. */
+  /** The member (else `state`) with a bit that a locked one has set, and that bit. */
+  readonly lockedIn?: string;
   readonly lockedBit?: bigint;
 }
 
 /** What tasks that want this lock wait for: found by the guards that point to it. */
-export function guarded({ kind, locks, futures, guards: owners, lockedBit }: Guarded): Primitive {
+export function guarded({ kind, locks, futures, guards: owners, lockedIn = 'state', lockedBit }: Guarded): Primitive {
   const isFree = async (look: Look, lock: Value): Promise<boolean> => {
-    const state = lockedBit === undefined ? undefined : await look.number(lock, 'state');
+    const state = lockedBit === undefined ? undefined : await look.number(lock, lockedIn);
     return state !== undefined && lockedBit !== undefined && (state & lockedBit) === 0n;
   };
   return {
