@@ -1,6 +1,7 @@
 /*
- * The locks and channels of the crates futures-util and futures-channel. A message is waited for by an adapter of a
- * stream, room by one of a sink; these lead to the channel's end through further adapters:
+ * The locks and channels of the crates futures-util and futures-channel; further below those of futures-intrusive. A
+ * message is waited for by an adapter of a stream, room by one of a sink; these lead to the channel's end through
+ * further adapters:
  *
  *   MutexLockFuture { mutex: Option<&Mutex { state, .. }>, .. }      MutexGuard { mutex: &Mutex }
  *   Next { stream: &mut Map { stream: Receiver { inner: Option<Arc<BoundedInner { num_senders, .. }>> }, .. } }
@@ -145,8 +146,7 @@ export const futuresCrates: readonly Primitive[] = [
       const sender = end && look.within(end, 'BoundedSenderInner');
       return sender && look.pointerIn(sender, 'inner');
     },
-    // One receiver, which nothing counts.
-    goneBits: 0n,
+    isSingle: true,
   }),
   channel({
     kind: 'oneshot',
@@ -168,24 +168,4 @@ export const futuresCrates: readonly Primitive[] = [
     futures: [`${INTRUSIVE}::semaphore::GenericSemaphoreAcquireFuture`],
     guards: [`${INTRUSIVE}::semaphore::GenericSemaphoreReleaser`],
   }),
-  // `pending()` waits for nothing, as its author wants.
-  {
-    futures: [
-      'core::future::pending::Pending',
-      'async_std::future::pending::Pending',
-      'futures_lite::future::Pending',
-      'futures_util::future::pending::Pending',
-    ],
-    awaited: async () => ({ kind: 'nothing', address: undefined }),
-  },
-  // Has woken itself already.
-  {
-    futures: [
-      'async_std::task::yield_now::YieldNow',
-      'embassy_futures::yield_now::YieldNowFuture',
-      'futures_lite::future::YieldNow',
-      'tokio::task::yield_now::yield_now',
-    ],
-    awaited: async () => ({ kind: 'turn', address: undefined }),
-  },
 ];

@@ -245,12 +245,14 @@ interface Channel extends Pick<Primitive, 'futures' | 'isAdapter' | 'isBeside'> 
   shared(look: Look, node: AwaitNode): Promise<Pointed | undefined>;
   /** The member of that which counts the other ends. */
   readonly count?: string;
+  /** There is one other end, which nothing counts. */
+  readonly isSingle?: true;
   /** There is one other end. It is gone where one of these bits of `count` is set. */
   readonly goneBits?: bigint;
 }
 
 /** What a receiver or a sender waits for. */
-export function channel({ kind, owners, shared, count, goneBits, ...future }: Channel): Primitive {
+export function channel({ kind, owners, shared, count, isSingle, goneBits, ...future }: Channel): Primitive {
   const of = kind === 'room' ? 'receiver' : 'sender';
   const how = kind === 'room' ? 'to be taken from by' : 'to be sent by';
   return {
@@ -262,7 +264,7 @@ export function channel({ kind, owners, shared, count, goneBits, ...future }: Ch
       const word = count === undefined ? undefined : await look.number(ends, count);
       const left = word === undefined ? undefined : goneBits === undefined ? Number(word) : word & goneBits ? 0 : 1;
       const counted = left === undefined ? {} : { counted: { of, count: left } as const };
-      const isOne = goneBits !== undefined;
+      const isOne = isSingle ?? goneBits !== undefined;
       const enders = { how, owners, key: address, needs: 'any', count: isOne ? 1 : (left ?? 'unknown') } as const;
       return { kind, address, enders: { ...enders, ...counted } };
     },
