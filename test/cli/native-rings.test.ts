@@ -13,17 +13,27 @@ const runtimes = ['monoio', 'compio', 'glommio'];
 
 t.test('tasks: those of each runtime that wait, and none that has ended', async (t) => {
   const elf = pollsProgram(t, 'rings');
-  const { tasks } = await waitingProgram(t, elf);
+  const { tasks, printed } = await waitingProgram(t, elf);
   const report = JSON.parse(await tasks('--json')) as {
     readonly runtimes: readonly string[];
     readonly tasks: readonly Found[];
+    readonly others: readonly Found[];
   };
   t.strictSame(report.runtimes.toSorted(), ['compio', 'glommio', 'monoio', 'search']);
   const isMain = ({ future }: Found): boolean => future.startsWith('rings_program::main::');
+  const isKept = ({ future }: Found): boolean => future.startsWith('rings_program::kept_');
   t.strictSame(
-    report.tasks.flatMap((task) => (isMain(task) ? [] : [`${task.future} ${task.facts.state.split(',')[0]}`])).sort(),
+    report.tasks
+      .flatMap((task) => (isMain(task) || isKept(task) ? [] : [`${task.future} ${task.facts.state.split(',')[0]}`]))
+      .sort(),
     runtimes.flatMap((name) => Array(3).fill(`rings_program::${name}_waits idle`)).sort(),
   );
+  // Wakers are kept of what has ended, too: the program says of which it has dropped the Futures.
+  const [, over = ''] = /^over (.*)$/m.exec(printed) ?? [];
+  const stateOf = ({ future, facts: { state } }: Found): string => `${future.replace(/^.*::/, '')} ${state}`;
+  t.strictSame(over.split(' ').sort(), ['kept_dropped', 'kept_ended']);
+  t.strictSame(report.tasks.filter(isKept).map(stateOf), ['kept_cancelled idle, cancelled']);
+  t.strictSame(report.others.filter(isKept).map(stateOf).sort(), ['kept_dropped cancelled', 'kept_ended complete']);
   // The first of glommio's is a task itself, and has not returned from its poll. The others are no tasks.
   t.equal(report.tasks.filter(isMain).length, 1);
 });

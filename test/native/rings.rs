@@ -1,13 +1,14 @@
 //! A program for tests: tasks of monoio, compio and glommio, a thread each. Of each runtime's tasks three wait for ever and two have ended, those last.
 //! One is polled first inside the poll of the task that spawns it, where the runtime does so. It counts polls, and waits to be looked at; with an
-//! argument it ends.
+//! argument it ends. Of compio it also has three tasks whose wakers are kept: one that ended, one that was cancelled and dropped, and one that was
+//! cancelled a moment ago.
 //!
 //! Built by `node test/native/build.mjs rings`.
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
-use std::task::{Context, Poll};
+use std::sync::{Mutex, mpsc};
+use std::task::{Context, Poll, Waker};
 static POLLS: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
 /// Pending so often, and woken by itself; then ready, or pending for ever.
 struct Steps {
@@ -25,6 +26,50 @@ impl Future for Steps {
             return Poll::Pending;
         }
         if self.ends { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+static WAKERS: Mutex<Vec<Waker>> = Mutex::new(Vec::new());
+static OVER: Mutex<Vec<&str>> = Mutex::new(Vec::new());
+/// Says when its task's Future is dropped.
+struct Says(&'static str);
+impl Drop for Says {
+    fn drop(&mut self) {
+        OVER.lock().unwrap().push(self.0);
+    }
+}
+/// Has its waker kept, and itself woken, and ends if it may.
+struct Kept {
+    polled: bool,
+    ends: bool,
+}
+impl Future for Kept {
+    type Output = ();
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.polled {
+            return if self.ends { Poll::Ready(()) } else { Poll::Pending };
+        }
+        self.polled = true;
+        WAKERS.lock().unwrap().push(cx.waker().clone());
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+macro_rules! kept {
+    ($name:ident, $ends:literal) => {
+        async fn $name() {
+            let says = Says(stringify!($name));
+            Kept { polled: false, ends: $ends }.await;
+            drop(says);
+        }
+    };
+}
+kept!(kept_ended, true);
+kept!(kept_dropped, false);
+kept!(kept_cancelled, false);
+/// Lets others be polled.
+async fn turns() {
+    for _ in 0..3 {
+        Kept { polled: false, ends: true }.await;
     }
 }
 macro_rules! tasks {
@@ -74,6 +119,13 @@ fn main() {
             for end in ends {
                 end.await.ok();
             }
+            let dropped = compio::runtime::spawn(kept_dropped());
+            let cancelled = compio::runtime::spawn(kept_cancelled());
+            compio::runtime::spawn(kept_ended()).await.ok();
+            turns().await;
+            drop(dropped);
+            turns().await;
+            drop(cancelled);
             wait(tell);
             drop(waits);
         });
@@ -95,6 +147,7 @@ fn main() {
         dones.recv().unwrap();
     }
     let [monoio, compio, glommio] = POLLS.each_ref().map(|each| each.load(Ordering::Relaxed));
+    println!("over {}", OVER.lock().unwrap().join(" "));
     println!("polls monoio={monoio} compio={compio} glommio={glommio}");
     println!("ready");
     if !ends {

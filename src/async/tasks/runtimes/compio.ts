@@ -1,8 +1,8 @@
 /*
  * compio, an executor a thread on io_uring. A task is a `TaskAlloc<F>` on the heap:
  *
- *   TaskAlloc   header: Header { state, vtable, .. }
- *               future: the Future F, or its result
+ *   TaskAlloc   header: Header { state, vtable, shared, .. }
+ *               future: the Future F, or its result, or neither any more: then `shared` is null
  */
 
 import { typeName } from '../../../dwarf/index.js';
@@ -34,9 +34,9 @@ export const compio: HeaderTasks = {
     const state = word('state');
     if (state === undefined || !isCounted(state >> REFERENCES)) return undefined;
     const has = (bit: bigint): boolean => (state & bit) !== 0n;
-    const isOver = has(STATE.COMPLETED);
-    const words = [isOver ? 'complete' : has(STATE.SCHEDULED) ? 'scheduled' : 'idle'];
-    if (!has(STATE.NOT_CANCELLED)) words.push('cancelled');
-    return { isOver, state: words.join(', ') };
+    if (has(STATE.COMPLETED)) return { isOver: true, state: 'complete' };
+    if (word('shared') === 0n) return { isOver: true, state: 'cancelled' };
+    const now = has(STATE.SCHEDULED) ? 'scheduled' : 'idle';
+    return { isOver: false, state: has(STATE.NOT_CANCELLED) ? now : `${now}, cancelled` };
   },
 };
