@@ -4,12 +4,14 @@
 /** What most text is made of. */
 const PLAIN = /^[ -~]*$/;
 /**
- * Unicode's "other" characters (control, format, surrogate, private, unassigned) and its separators of lines and
- * paragraphs.
+ * Unicode's "other" characters (control, format, surrogate, private, unassigned), its separators of lines and
+ * paragraphs, and others that have no shape. The selector that makes a picture of a sign is seen by that.
  */
-const HIDDEN = /[\p{C}\p{Zl}\p{Zp}]/gu;
+const HIDDEN =
+  /(?!(?<=(?!\p{Emoji_Presentation})\p{Extended_Pictographic})\ufe0f)[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 /** Of these, what JSON.stringify leaves as it is and a terminal does not. */
-const HIDDEN_IN_JSON = /[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/gu;
+const HIDDEN_IN_JSON =
+  /(?!(?<=(?!\p{Emoji_Presentation})\p{Extended_Pictographic})\ufe0f)[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 
 const short: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t', '\0': '\\0' };
 
