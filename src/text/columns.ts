@@ -85,3 +85,8 @@ function fitted(columns: readonly Column[], cells: readonly (readonly string[])[
   }
   return widths;
 }
+
+/** `1 probe`, `2 probes`. */
+export function plural(count: number, what: string): string {
+  return count === 1 ? `1 ${what}` : `${count} ${what}s`;
+}

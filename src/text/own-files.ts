@@ -1,11 +1,13 @@
-/** The folder of a package that came from a registry. */
-const PACKAGE = /^.*\/registry\/src\/[^/]+\/[^/]+\//;
+/** The folder of a package that came from a registry, or of a repository that came by git, at a commit. */
+const PACKAGE = /^.*\/(?:registry\/src\/[^/]+\/[^/]+-\d[^/]*|git\/checkouts\/[^/]+\/[^/]+)\//;
+/** Where rustc says that the standard library's sources are, by its commit or version, or where they are installed. */
+const LANGUAGE = /^\/rustc\/[\da-f.]+(?:-[\w.]+)?\/|\/rustlib\/src\/rust\//;
 /** Pointers to what is awaited, by the names of their types. */
 const POINTER = /^(?:alloc::boxed::Box|core::pin::Pin)(?:<|$)|^[&*]|^\(?dyn /;
 
 /**
  * Finds the program's own source files among those that an await chain names, the outermost first: not the language's,
- * not a package's. If all are such, the program came from a registry itself: its own are then those of the outermost
+ * not a package's. If all are such, the program came from there itself: its own are then those of the outermost
  * one's package.
  */
 export function ownFiles(files: readonly (string | undefined)[]): (file: string | undefined) => boolean {
@@ -51,6 +53,8 @@ export function crateOf(name: string): string | undefined {
 
 /** `tokio Mutex::lock` for `tokio::sync::mutex::Mutex::lock::{async_block#0}`: the crate, and the type or function. */
 export function libraryName(name: string): string {
+  const [, self = '', trait, method] = /^<(.+) as (.+?)>::(.*)$/.exec(name) ?? [];
+  if (trait !== undefined) return libraryName(`${self.includes('::') ? self : trait}::${method}`);
   const [plain = name] = /^[^<{]+(?=::[<{]|<|$)/.exec(name) ?? [];
   const [crate, ...parts] = plain.split('::');
   if (parts.length === 0) return plain;
@@ -58,37 +62,7 @@ export function libraryName(name: string): string {
   return `${crate} ${parts.slice(type < 0 ? -1 : type).join('::')}`;
 }
 
-/** Up to the folder of a package: of a registry, or of a git repository. */
-const PACKAGES = /^.*\/(?:registry\/src\/[^/]+|git\/checkouts)\//;
-/** Up to the standard library's sources, as rustc names them, or where they are installed. */
-const LIBRARY = /^(?:\/rustc\/[^/]+|.*\/rustlib\/src\/rust)\/(?=library\/)/;
-
 /** A source file of the language's library, or of a package from a registry or a git checkout. */
 export function isLibraryFile(file: string): boolean {
-  return /\/(?:registry\/src|git\/checkouts|rustc|rustlib)\//.test(file);
-}
-
-/**
- * A source file as people read it: `tokio-1.54.1/src/sync/mutex.rs` for one of a registry's package, `library/core/..`
- * for one of the standard library, any other as it is. For text alone: JSON and traces have the whole path.
- */
-export function shownFile(file: string): string {
-  return file.replace(PACKAGES, '').replace(LIBRARY, '');
-}
-
-/** The same of each place that stands behind ` at ` in a line. */
-export function shownPlaces(line: string): string {
-  return line.includes('/registry/src/') || line.includes('/git/checkouts/') ? line.replace(PLACES, ' at ') : line;
-}
-
-const PLACES = / at \/(?:(?! at )[^:])*?\/(?:registry\/src\/[^/]+|git\/checkouts)\//g;
-
-/** `tokio-1.54.1/src/sync/mutex.rs:455`: a place in a source file, by {@link shownFile}; `?` for an unknown line. */
-export function shownPlace(file: string, line: number | undefined): string {
-  return `${shownFile(file)}:${line ?? '?'}`;
-}
-
-/** `1 probe`, `2 probes`. */
-export function plural(count: number, what: string): string {
-  return count === 1 ? `1 ${what}` : `${count} ${what}s`;
+  return PACKAGE.test(file) || LANGUAGE.test(file);
 }

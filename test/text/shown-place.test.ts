@@ -1,6 +1,6 @@
 // Source files as tables and trees show them: of packages and the standard library without what lies before.
 import t from 'tap';
-import { shownFile, shownPlace, shownPlaces } from '../../src/text/own-files.js';
+import { shownFile, shownPlace, shownPlaces } from '../../src/text/shown-place.js';
 
 t.test('files', (t) => {
   for (const [file, shown] of [
@@ -28,6 +28,12 @@ t.test('places in a line', (t) => {
       'a at src/a.rs:1 > b at tokio-1.54.1/src/io.rs:7 > c at tokio-1.54.1/src/io.rs:7',
     ],
     ['open(path: "/registry/src/x/y")', 'open(path: "/registry/src/x/y")'],
+    ['a at /rustc/59807616e1fa/library/core/src/a.rs:3', 'a at library/core/src/a.rs:3'],
+    [
+      'a at /home/a b/.rustup/x/lib/rustlib/src/rust/library/std/src/io.rs:3 > b at src/a.rs:1',
+      'a at library/std/src/io.rs:3 > b at src/a.rs:1',
+    ],
+    ['a at /rustc/59807616e1fa/compiler/a.rs:3', 'a at /rustc/59807616e1fa/compiler/a.rs:3'],
     ['a at src/main.rs:3', 'a at src/main.rs:3'],
   ] as const)
     t.equal(shownPlaces(line), shown);
