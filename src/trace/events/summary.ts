@@ -148,7 +148,7 @@ export class Summary extends TimedFold {
         pending: counts.pending,
         panicked: counts.panicked,
         cancelled: counts.cancelled,
-        cancelled_at_least: future.hidesDrops === true || hidesHeld(future, counts),
+        cancelled_at_least: future.hidesDrops === true || hidesHeld(future, counts) || leftOut.has(future.future),
         derived: counts.derived,
         lost: counts.lost,
         unknown: counts.unknown,

@@ -14,7 +14,7 @@ const UNKNOWN_NOTE =
   'of some polls that were inlined memory does not tell the result: they count as neither ready nor pending (>=)';
 
 const DROPS_NOTE =
-  'cancelled: dropped before they were ready; those whose drop was inlined or left out leave no mark (- and >=)';
+  'cancelled: dropped before they were ready; those whose drop was inlined, left out or lost leave no mark (- and >=)';
 const BY_HAND_NOTE =
   'a Future written by hand inside a task does not show whether it was dropped before it was ready (- and >=)';
 
@@ -114,7 +114,7 @@ function unseenDropsNote(rows: readonly SummaryRow[]): string | false {
   if (names.length === 0) return false;
   const more = names.length > MOST_NAMED ? ` and ${names.length - MOST_NAMED} more` : '';
   const named = `${names.slice(0, MOST_NAMED).join(', ')}${more}`;
-  return `no Future was seen to be dropped before it was ready; of these that would not be seen, because their drops are inlined or left out: ${named}`;
+  return `no Future was seen to be dropped before it was ready; of these that would not be seen, because their drops are inlined, left out or lost: ${named}`;
 }
 
 function countText(row: SummaryRow, name: Count): string {
