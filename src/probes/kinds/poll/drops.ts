@@ -110,10 +110,11 @@ export class DropTracer implements InstantKind {
     for (const { target, self, state } of dropped) {
       if (state && !isSuspended(state)) continue;
       const future = ref(target.future);
-      const { root, isPending } = tasks.polledAt(inSpace(self, space)) ?? {};
+      const { root, isPending, isOld } = tasks.polledAt(inSpace(self, space)) ?? {};
+      const isSame = root?.future === future;
       // Nobody but its own poll may drop a part of a task that stays. A runtime itself knows that it is not ready.
-      if (root && !open.has(root) && (isPending || fn.when)) {
-        const isSame = root.future === future;
+      // Where its own end may have been missed, what lies there is its own only if it is of its type.
+      if (root && !open.has(root) && ((isPending && (isSame || !isOld)) || fn.when)) {
         events.push({ root, future: root.future, address: root.address, state: isSame ? state : undefined });
         polls.dropped(root);
         this.#tasks.set(inSpace(root.address, root.space), root);
@@ -142,6 +143,10 @@ export class DropTracer implements InstantKind {
     // The one that was dropped last comes behind those that run: its memory may be theirs now.
     const all = this.#last ? [...open, this.#last] : [...open];
     return all.find(holdsIt) ?? innermost;
+  }
+
+  missed(): void {
+    this.#known.tasks.missed();
   }
 
   forget(): void {

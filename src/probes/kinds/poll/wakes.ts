@@ -16,6 +16,15 @@ interface LogEntry {
   readonly taskOf: (words: readonly bigint[]) => KnownTask;
 }
 
+/** A task that is not over. */
+interface PolledTask {
+  readonly root: RootRef;
+  /** Its last poll has said that it is not ready. */
+  isPending: boolean;
+  /** Events behind that poll are missing: it may be over. */
+  isOld: boolean;
+}
+
 /**
  * The tasks that were polled, by what wakers point to and by their Futures' addresses: the newest of each. Addresses
  * are those of an address space: see {@link inSpace}.
@@ -27,7 +36,7 @@ export class TaskBook {
   /** By header: the newest. */
   readonly #seen = new AddressMap<LogEntry>();
   /** Those that are not over, as far as the last poll of each says. */
-  readonly #polled = new AddressMap<{ readonly root: RootRef; isPending: boolean }>();
+  readonly #polled = new AddressMap<PolledTask>();
 
   constructor(offsets: TaskPlaces['offsets']) {
     this.#offsets = offsets;
@@ -62,15 +71,18 @@ export class TaskBook {
     const place = placeOf(root);
     const known = this.#polled.get(place);
     if (known?.root !== root) {
-      if (result !== 'over') this.#polled.set(place, { root, isPending: result === 'pending' });
+      if (result !== 'over') this.#polled.set(place, { root, isPending: result === 'pending', isOld: false });
     } else if (result === 'over') this.#polled.delete(place);
-    else known.isPending = result === 'pending';
+    else Object.assign(known, { isPending: result === 'pending', isOld: false });
   }
 
-  /**
-   * The task whose Future lies there and that is not over. `isPending`: its last poll has said that it is not ready.
-   */
-  polledAt(place: bigint): { readonly root: RootRef; readonly isPending: boolean } | undefined {
+  /** Events are missing. */
+  missed(): void {
+    for (const known of this.#polled.values()) known.isOld = true;
+  }
+
+  /** The task whose Future lies there and that is not over. */
+  polledAt(place: bigint): Readonly<PolledTask> | undefined {
     return this.#polled.get(place);
   }
 

@@ -83,3 +83,20 @@ t.test('a Future that lies where a task of its type was dropped is dropped, too'
   tracer.forget();
   t.same(drop(inner, 0x3000, other), [['inner', 2]], 'behind a reset nothing is known of that task');
 });
+
+t.test(
+  'a task whose end may be among events that are missing is not told as dropped with what lies there',
+  async (t) => {
+    const { task, drop, tracer } = tracing();
+    task(outer, 0x1000);
+    tracer.missed();
+    const other = task(outer, 0x5000);
+    t.same(drop(inner, 0x1000, other), [['inner', other.key]], 'its memory may be of another one by now');
+    t.same(drop(outer, 0x1000), [['outer', 1]], 'of its own type it is the task');
+    const polledAgain = task(outer, 0x1000);
+    t.same(drop(inner, 0x1000, other), [
+      ['outer', polledAgain.key],
+      ['inner', polledAgain.key],
+    ]);
+  },
+);
