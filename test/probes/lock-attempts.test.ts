@@ -33,3 +33,13 @@ t.test('an int of C is read where it returns; of Rust nobody knows what it is', 
   const [refused] = found.excluded ?? [];
   t.match(refused, { name: 'spin::Mutex::try_lock', reason: /^without debug info nothing says/ });
 });
+
+t.test('what is found is not whole where a lock is left out together with a function', async (t) => {
+  const report = lock.report({ unseen: [] } as never);
+  const found = (name: string) => {
+    const others = [{ name, subject: 'spin::Mutex::lock' }];
+    const fact = { name: 'app::main', address: 0x1000n, engine: 'none', why: 'it stopped too often', others };
+    return (report.json({ engines: [fact] } as never) as { lock_findings: object[] | null }).lock_findings;
+  };
+  t.same([found('spin::Mutex::lock in app::main'), found('app::other')], [null, []]);
+});

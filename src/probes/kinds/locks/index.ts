@@ -43,8 +43,10 @@ export const lock: ProbeKind<ProbeSpec, FoundLocks> = {
 
 /** Whether no use of a lock is missing, be it its record or its probe, and whether times are upper bounds. */
 function factsOf({ missing = 0, tailLost = false, engines, stopError }: Outcome): Required<LockFacts> {
-  const isLeftOut = ({ engine, name }: Outcome['engines'][number]): boolean =>
-    engine === 'none' && lockRole(name.replace(/ in .*/, '')) !== undefined;
+  const isLocks = ({ name }: Pick<Outcome['engines'][number], 'name'>): boolean =>
+    lockRole(name.replace(/ in .*/, '')) !== undefined;
+  const isLeftOut = (fact: Outcome['engines'][number]): boolean =>
+    fact.engine === 'none' && [fact, ...(fact.others ?? [])].some(isLocks);
   const isWhole = missing === 0 && !tailLost && !engines.some(isLeftOut);
   return { isWhole, timesAtMost: stopError?.isUnknown === true };
 }
