@@ -62,8 +62,10 @@ export function writeKept(name: string, content: readonly Uint8Array[]): void {
   try {
     makeCacheFolder(folder);
     const sum = Buffer.alloc(HEAD - MAGIC.length);
-    sum.writeUInt32LE(content.reduce((before, piece) => crc32(piece, before), 0));
-    writeFileSync(part, Buffer.concat([MAGIC, sum, ...content]), { mode: 0o600 });
+    // Of a piece without bytes Node's crc32 may be 0, whatever came before.
+    const pieces = content.filter(({ length }) => length > 0);
+    sum.writeUInt32LE(pieces.reduce((before, piece) => crc32(piece, before), 0));
+    writeFileSync(part, Buffer.concat([MAGIC, sum, ...pieces]), { mode: 0o600 });
     renameSync(part, path);
     removeOldest(folder);
   } catch (error) {

@@ -42,9 +42,13 @@ export class UnitRanges {
 
   constructor(debug: DebugInfo) {
     this.#debug = debug;
-    const [low = none, high = none, unit = none, without = none] = debug.columns('unit-ranges', () => rangesOf(debug));
+    const { shift } = debug.elf.codes;
+    // Kept by the ELF's own addresses: a loader puts a program elsewhere each time.
+    const [low = none, high = none, unit = none, without = none] =
+      shift === undefined ? rangesOf(debug, 0) : debug.columns('unit-ranges', () => rangesOf(debug, shift));
     const list = new IntervalList();
-    for (let i = 0; i < low.length; i++) list.add(low[i] as number, high[i] as number, unit[i] as number);
+    for (let i = 0; i < low.length; i++)
+      list.add((low[i] as number) + (shift ?? 0), (high[i] as number) + (shift ?? 0), unit[i] as number);
     this.#withoutRanges = Array.from(without, (index) => debug.units[index]).filter((one) => one !== undefined);
     this.#index = new IntervalIndex(list);
   }
@@ -60,15 +64,15 @@ export class UnitRanges {
 
 const none = new Float64Array();
 
-/** Columns of ranges: from, to, and whose they are, as an index; and the indexes of units without any. */
-function rangesOf(debug: DebugInfo): Float64Array[] {
+/** Columns of ranges: from, to, less `shift`, and whose they are, as an index; and the indexes of units without any. */
+function rangesOf(debug: DebugInfo, shift: number): Float64Array[] {
   const [low, high, of, without]: [number[], number[], number[], number[]] = [[], [], [], []];
   for (const [index, unit] of debug.units.entries()) {
     const ranges = debug.attempt(unit, () => debug.rangesForTable((unit.skeleton ?? unit).root)) ?? [];
     if (ranges.length === 0) without.push(index);
     for (const range of ranges) {
-      low.push(range.low);
-      high.push(range.high);
+      low.push(range.low - shift);
+      high.push(range.high - shift);
       of.push(index);
     }
   }

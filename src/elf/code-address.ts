@@ -68,6 +68,12 @@ export class CodeSpace {
     this.#windows = windows;
   }
 
+  /** What a number has more than the ELF's own address; undefined if that depends on the part that this lies in. */
+  get shift(): number | undefined {
+    const shift = signedWord(this.#biasLow, this.#biasHigh);
+    return this.#windows.length === 0 && isSelf(shift) ? shift : undefined;
+  }
+
   /** The number of an address in memory. */
   toCode(address: bigint): CodeAddress {
     return this.ofMemory(lowHalf(address), highHalf(address));

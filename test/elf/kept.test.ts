@@ -4,9 +4,13 @@ import { readdirSync, readFileSync, rmSync, statSync, truncateSync, utimesSync, 
 import { join } from 'node:path';
 import t from 'tap';
 import { findFutures } from '../../src/async/futures/index.js';
+import { addr } from '../../src/base/addr.js';
 import { DebugInfo, DW_TAG, pathOf } from '../../src/dwarf/index.js';
 import { ElfFile } from '../../src/elf/index.js';
+import { Kept } from '../../src/elf/kept.js';
 import { elfPath } from '../qemu/guests/guests.js';
+import { scratchFolder } from '../support/command.js';
+import { pollsProgram } from '../support/native.js';
 import { scratch } from '../support/small-programs.js';
 
 const folder = scratch();
@@ -40,7 +44,7 @@ t.test('what was kept is what is read, and is not read anew; a file that is dama
     files()
       .map((file) => file.replace(/.*-/, ''))
       .sort(),
-    ['futures', 'inlined', 'merged', 'names', 'polls', 'scopes'],
+    ['futures', 'inlined', 'merged', 'names', 'polls', 'ranges', 'scopes'],
   );
   const kept = await read();
   t.same(kept.found, plain.found);
@@ -52,6 +56,34 @@ t.test('what was kept is what is read, and is not read anew; a file that is dama
     t.ok(again.work > plain.work / 2);
     t.equal((await read()).work, kept.work, 'it was kept anew');
   }
+});
+
+t.test('a program that its loader puts elsewhere each time', async (t) => {
+  t.teardown(() => {
+    delete process.env.RSPTRACE_CACHE;
+  });
+  const file = await ElfFile.open(pollsProgram(t, 'polls'));
+  const code = [...file.symbols].filter(({ type, size }) => type === 'function' && size > 0);
+  const functions = (bias: bigint) => {
+    const debug = DebugInfo.load(file.loadedAt(bias));
+    return code.map(({ address }) => debug.functionAt(addr(address + bias))?.name);
+  };
+  process.env.RSPTRACE_CACHE = 'off';
+  const plain = functions(0n);
+  t.ok(plain.filter((name) => name !== undefined).length > 100);
+  process.env.RSPTRACE_CACHE = scratchFolder(t);
+  for (const bias of [0x5555_5555_4000n, 0n, 0x7f00_0000_0000n]) t.same(functions(bias), plain, bias.toString(16));
+});
+
+t.test('columns of which one is empty', async (t) => {
+  t.teardown(() => {
+    delete process.env.RSPTRACE_CACHE;
+  });
+  process.env.RSPTRACE_CACHE = scratchFolder(t);
+  const kept = Kept.of(await ElfFile.open(path));
+  const columns = [Uint32Array.of(1, 2, 3), Float64Array.from([]), new Uint8Array(0), Float64Array.of(0.5)];
+  kept?.write('columns', columns);
+  t.same(kept?.read('columns'), columns);
 });
 
 t.test('a folder that cannot be made: nothing is kept, and the rest is as ever', async (t) => {
@@ -90,7 +122,7 @@ t.test('more than 500 MB are not kept: what was used last stays', async (t) => {
     files()
       .map((file) => file.replace(/.*-/, ''))
       .sort(),
-    ['futures', 'inlined', 'merged', 'names', 'polls', 'scopes'],
+    ['futures', 'inlined', 'merged', 'names', 'polls', 'ranges', 'scopes'],
   );
   t.ok(files().every((file) => statSync(file).size < 1e6));
 });

@@ -191,3 +191,8 @@ export function count(option: string) {
     throw new Error(`${option} takes a whole number above 0, not '${words}'`);
   };
 }
+
+/** What to write for a process whose number stands in the place of the ELF. */
+export function asPid(elf: string | undefined): string | undefined {
+  return /^\d+$/.test(elf ?? '') ? `a process of this machine is --pid ${elf}` : undefined;
+}

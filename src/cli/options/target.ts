@@ -19,6 +19,7 @@ import {
 } from './common.js';
 import {
   type ArgumentsOf,
+  asPid,
   type Behind,
   choice,
   count,
@@ -72,18 +73,10 @@ export function checkBt(given: BacktraceArguments): void {
   const { elf, remote, pid, programs } = given;
   const sources = givenOf(given, ['remote', 'pid', 'core']).length;
   if (sources > 1) throw usage('--remote, --pid and --core do not go together', 'give one of them');
-  if (sources === 0)
-    throw usage(
-      'where is the stub? --remote is missing',
-      asPid(elf) ?? 'give --remote :1234, --pid PID, or --core FILE',
-    );
+  const where = asPid(elf) ?? 'give --remote :1234, --pid PID, or --core FILE';
+  if (sources === 0) throw usage('where is the stub? --remote is missing', where);
   if (elf === undefined && pid === undefined) throw usage('no ELF is given', "try 'rsptrace bt --help'");
   if (programs.length > 0 && remote === undefined) throw machineOnly();
-}
-
-/** What to write for a process whose number stands in the place of the ELF. */
-function asPid(elf: string | undefined): string | undefined {
-  return /^\d+$/.test(elf ?? '') ? `a process of this machine is --pid ${elf}` : undefined;
 }
 
 function machineOnly() {
