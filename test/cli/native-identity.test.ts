@@ -11,10 +11,16 @@ interface Output extends Recording {
   readonly coverage: { readonly futures: readonly { readonly future: string; readonly seen: string }[] };
 }
 
-async function recorded(t: Test, name: 'merged' | 'names' | 'never-o0' | 'never-o2', ...args: string[]) {
+type Name = 'merged' | 'names' | 'never-o0' | 'never-o2';
+
+function recorded(t: Test, name: Name, ...args: string[]) {
+  return recordedBy(t, 'poll:**', name, ...args);
+}
+
+async function recordedBy(t: Test, probe: string, name: Name, ...args: string[]) {
   const program = pollsProgram(t, name);
   const trace = join(scratchFolder(t), 'out.pftrace');
-  const ran = await rsptrace('run', '--json', '-p', 'poll:**', '-o', trace, program, '--', ...args).ended;
+  const ran = await rsptrace('run', '--json', '-p', probe, '-o', trace, program, '--', ...args).ended;
   t.equal(ran.status, 0, ran.stderr);
   const [, json = ''] = /^(\{.*\})$/m.exec(ran.stdout) ?? [];
   return { ...(JSON.parse(json) as Output), counted: pollsPrinted((await start(program, args).ended).stdout) };
@@ -34,6 +40,16 @@ t.test('one poll function for three types: who calls it tells whose each poll is
   }
   t.notOk(futures.some(({ future }) => future.startsWith('one of ')));
 });
+
+for (const kind of ['WriteFut', 'LockFut'])
+  t.test(`${kind} alone: polls of what was not asked for are not its own`, async (t) => {
+    const all = await recordedBy(t, `poll:merged::${kind}`, 'merged');
+    t.match(all.futures, [{ future: `merged::${kind}`, polls: all.counted.get(kind), at_least: false }]);
+    // `main` makes 20 and 40 of them, and `outer` one each time that it runs.
+    const made = { WriteFut: 20, LockFut: 40 }[kind] ?? 0;
+    const last = await recordedBy(t, `poll:merged::${kind} if left == 0`, 'merged');
+    t.match(last.futures, [{ future: `merged::${kind}`, polls: made + 5, pending: 0 }]);
+  });
 
 t.test('polls of which nothing says whose they are have a row of their own', async (t) => {
   const { futures, coverage, counted } = await recorded(t, 'merged', 'boxed');

@@ -193,6 +193,13 @@ function selectPolls(
       else byAddress.set(poll.address, { poll, futures: [future] });
     }
   }
+  // Whose poll it is shows only among all that share the function.
+  for (const future of futures.all) {
+    for (const { address } of future.polls) {
+      const known = byAddress.get(address);
+      if (known && !known.futures.includes(future)) known.futures.push(future);
+    }
+  }
   return { allowed, polled, wrappers, polls: [...byAddress.values()] };
 }
 
