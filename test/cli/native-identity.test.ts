@@ -14,13 +14,13 @@ interface Output extends Recording {
 type Name = 'merged' | 'names' | 'never-o0' | 'never-o2';
 
 function recorded(t: Test, name: Name, ...args: string[]) {
-  return recordedBy(t, 'poll:**', name, ...args);
+  return recordedBy(t, ['-p', 'poll:**'], name, ...args);
 }
 
-async function recordedBy(t: Test, probe: string, name: Name, ...args: string[]) {
+async function recordedBy(t: Test, probes: readonly string[], name: Name, ...args: string[]) {
   const program = pollsProgram(t, name);
   const trace = join(scratchFolder(t), 'out.pftrace');
-  const ran = await rsptrace('run', '--json', '-p', probe, '-o', trace, program, '--', ...args).ended;
+  const ran = await rsptrace('run', '--json', ...probes, '-o', trace, program, '--', ...args).ended;
   t.equal(ran.status, 0, ran.stderr);
   const [, json = ''] = /^(\{.*\})$/m.exec(ran.stdout) ?? [];
   return { ...(JSON.parse(json) as Output), counted: pollsPrinted((await start(program, args).ended).stdout) };
@@ -43,13 +43,23 @@ t.test('one poll function for three types: who calls it tells whose each poll is
 
 for (const kind of ['WriteFut', 'LockFut'])
   t.test(`${kind} alone: polls of what was not asked for are not its own`, async (t) => {
-    const all = await recordedBy(t, `poll:merged::${kind}`, 'merged');
+    const all = await recordedBy(t, ['-p', `poll:merged::${kind}`], 'merged');
     t.match(all.futures, [{ future: `merged::${kind}`, polls: all.counted.get(kind), at_least: false }]);
     // `main` makes 20 and 40 of them, and `outer` one each time that it runs.
     const made = { WriteFut: 20, LockFut: 40 }[kind] ?? 0;
-    const last = await recordedBy(t, `poll:merged::${kind} if left == 0`, 'merged');
+    const last = await recordedBy(t, ['-p', `poll:merged::${kind} if left == 0`], 'merged');
     t.match(last.futures, [{ future: `merged::${kind}`, polls: made + 5, pending: 0 }]);
   });
+
+t.test('each has its own condition, or none', async (t) => {
+  for (const [whole, part] of [KINDS.slice(1), KINDS.slice(1).reverse()] as [string, string][]) {
+    const probes = ['-p', `poll:merged::${whole}`, '-p', `poll:merged::${part} if left == 0`];
+    const { futures, counted } = await recordedBy(t, probes, 'merged');
+    const rows = new Map(futures.map(({ future, polls, pending }) => [future, [polls, pending]]));
+    t.equal(rows.get(`merged::${whole}`)?.[0], counted.get(whole));
+    t.same(rows.get(`merged::${part}`), [part === 'WriteFut' ? 25 : 45, 0]);
+  }
+});
 
 t.test('polls of which nothing says whose they are have a row of their own', async (t) => {
   const { futures, coverage, counted } = await recorded(t, 'merged', 'boxed');

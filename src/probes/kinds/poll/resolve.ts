@@ -31,6 +31,7 @@ export interface PolledFuture {
   readonly future: FutureType;
   readonly ref: FutureRef;
   readonly isAround: boolean;
+  readonly when?: Conditions | undefined;
   readonly wraps?: Wrapped | undefined;
 }
 
@@ -47,7 +48,10 @@ export interface PollProbe {
   readonly isAround: boolean;
   /** Where it is a task, what the task is called, and where that lies; undefined: the Future itself. */
   readonly wraps?: Wrapped | undefined;
-  /** Which of its polls emit events; undefined: all. The others are as those of one that was not asked for. */
+  /**
+   * Which of its polls emit events; undefined: all. The others are as those of one that was not asked for. Where it has
+   * several Futures: the conditions of all.
+   */
   readonly when?: Conditions | undefined;
   /**
    * The Futures that it belongs to, if the compiler or the linker made one function of several. The probe's own
@@ -132,13 +136,15 @@ export function resolvePolls(
   });
   const probes = polls.map(({ poll, futures: [future, ...others] }): PollProbe => {
     const entry = entryOf(poll, arch, shapes);
-    const when = conditions.of(future, entry.selfRegister);
     const about = (each: FutureType): PolledFuture => {
+      const when = conditions.of(each, entry.selfRegister);
       const isAround = (!allowed.has(each) && !joins.has(each)) || when?.length === 0;
-      return { future: each, ref: ref(each), isAround, wraps: wrappers?.get(each) };
+      return { future: each, ref: ref(each), isAround, when, wraps: wrappers?.get(each) };
     };
-    if (others.length === 0) return { poll, ...entry, ...about(future), when, among: [] };
+    if (others.length === 0) return { poll, ...entry, ...about(future), among: [] };
     const among = [future, ...others].map(about);
+    const all = among.flatMap(({ when = [] }) => when);
+    const when = all.length > 0 ? all : undefined;
     return { poll, ...entry, future, ref: ref.oneOf(among), isAround: among.every((one) => one.isAround), when, among };
   });
   const isSeen = [...allowed].some(allows) || probes.some(({ isAround }) => !isAround);

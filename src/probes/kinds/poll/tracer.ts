@@ -93,7 +93,9 @@ export class PollTracer implements CallKind {
   }
 
   #entered(fn: PollProbe, one: PolledFuture, futures: readonly FutureType[]): Probed {
-    const own = { wraps: this.#wrapping(one), fn, tag: ResultRegister.of(fn), when: fn.when };
+    // Of one that is not told from the others all are taken if any is without a condition.
+    const isWhole = one === fn && fn.among.some(({ isAround, when }) => !isAround && when === undefined);
+    const own = { wraps: this.#wrapping(one), fn, tag: ResultRegister.of(fn), when: isWhole ? undefined : one.when };
     return { ...probed(one, futures, this.#roots.ofType(one.ref)), ...own };
   }
 
@@ -165,9 +167,11 @@ export class PollTracer implements CallKind {
   }
 
   moreReads({ pc, registers }: Moment, memory: HitMemory): readonly MemoryRequest[] {
-    const when = this.#probes.get(pc)?.when;
-    const decided = when ? decide(when, registers, memory) : true;
-    return typeof decided === 'boolean' ? noReads : decided;
+    const probe = this.#probes.get(pc);
+    return [probe, ...(probe?.among ?? [])].flatMap((one) => {
+      const decided = one?.when ? decide(one.when, registers, memory) : true;
+      return typeof decided === 'boolean' ? noReads : decided;
+    });
   }
 
   begin(at: Moment, site: CallSite, memory: HitMemory): TracedPoll | undefined {
