@@ -202,8 +202,8 @@ function selectPolls(
   // Whose poll it is shows only among all that share the function.
   for (const future of futures.all) {
     for (const { address } of future.polls) {
-      const known = byAddress.get(address);
-      if (known && !known.futures.includes(future)) known.futures.push(future);
+      const known = byAddress.get(address)?.futures;
+      if (known?.some((one) => allowed.has(one)) && !known.includes(future)) known.push(future);
     }
   }
   return { allowed, polled, wrappers, polls: [...byAddress.values()] };
