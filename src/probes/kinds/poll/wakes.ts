@@ -112,6 +112,9 @@ interface Through {
 /** The most bytes of stack that such a method takes. */
 const mostStack = 1024;
 
+/** Calls of wake functions that are kept. */
+const mostLast = 4;
+
 /** A call of a wake function. */
 interface Called {
   readonly fn: WakeFunction;
@@ -126,8 +129,8 @@ export class WakeTracer implements InstantKind {
   readonly #waker: string;
   readonly #callers: Callers;
   readonly #spaces: InstantContext['spaces'];
-  /** By hart. */
-  readonly #last = new Map<number, Called>();
+  /** By hart: the last ones, the newest first. An interrupt may wake others between a call and one that it makes. */
+  readonly #last = new Map<number, readonly Called[]>();
   readonly #methods = new AddressMap<Through['fn']>();
   /** By hart. */
   readonly #through = new Map<number, Through>();
@@ -170,8 +173,8 @@ export class WakeTracer implements InstantKind {
     const waker = fn && registers.register(this.#waker);
     if (!fn || waker === undefined) return undefined;
     const called = { fn, waker: addr(waker) };
-    const last = this.#last.get(hart);
-    this.#last.set(hart, called);
+    const last = this.#last.get(hart) ?? [];
+    this.#last.set(hart, [called, ...last.slice(0, mostLast - 1)]);
     if (this.#isWithin(last, called, returnAddress)) return undefined;
     const root = this.#taskOf(fn, addr(waker), { memory, space: this.#spaces?.root(space) });
     const by = pollAround(around)?.payload.root;
@@ -196,11 +199,14 @@ export class WakeTracer implements InstantKind {
     return isIts ? through.returnAddress : returnAddress;
   }
 
-  /** Whether the wake function that was called last makes this call, for the same task: both are one wake. */
-  #isWithin(last: Called | undefined, { fn, waker }: Called, returnAddress: Addr | undefined): boolean {
-    if (last?.waker !== waker || last.fn === fn || returnAddress === undefined) return false;
-    const { address, size } = last.fn;
-    return returnAddress > address && returnAddress <= address + BigInt(size);
+  /** Whether a wake function that was called before makes this call, for the same task: both are one wake. */
+  #isWithin(last: readonly Called[], { fn, waker }: Called, returnAddress: Addr | undefined): boolean {
+    if (returnAddress === undefined || (last[0]?.fn === fn && last[0].waker === waker)) return false;
+    return last.some((one) => {
+      const { address, size } = one.fn;
+      const isInside = returnAddress > address && returnAddress <= address + BigInt(size);
+      return isInside && one.waker === waker && one.fn !== fn;
+    });
   }
 
   #taskOf(
