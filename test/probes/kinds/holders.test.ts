@@ -7,6 +7,7 @@ import { addOffset } from '../../../src/base/addr.js';
 import { DebugInfo } from '../../../src/dwarf/index.js';
 import { ElfFile } from '../../../src/elf/index.js';
 import { Holders } from '../../../src/probes/kinds/switches/holders.js';
+import { ThreadNames } from '../../../src/probes/kinds/switches/names.js';
 import { scratchFolder } from '../../support/command.js';
 
 const one = `
@@ -14,7 +15,9 @@ struct context { long sp, ra; };
 struct thread { int pid; char name[12]; struct context context; };
 static struct thread table[4];
 struct { long id; struct thread idle; struct context own; } scheduler;
-void *kept[] = { table, &scheduler };
+struct { unsigned long id; struct context own; } large;
+struct { double id; struct context own; } real;
+void *kept[] = { table, &scheduler, &large, &real };
 int main(void) { return 0; }`;
 const other = `
 struct context { long sp, ra; };
@@ -45,4 +48,13 @@ t.test('tables of one name in two files, and a thread inside of what has a numbe
   t.strictSame(found('table', 96, 48 + 32), ['table[1]', 48, 24, 0]);
   t.strictSame(found('scheduler', 56, 8 + 16), ['scheduler.idle.context', 8, 0, 4]);
   t.strictSame(found('scheduler', 56, 8 + 32), ['scheduler.own', 0, 0, undefined]);
+  const names = new ThreadNames(elf, DebugInfo.load(elf));
+  const called = (name: string): string => {
+    const [symbol] = [...elf.symbols].filter((each) => each.name === name);
+    if (!symbol) throw new Error(`no ${name}`);
+    const memory = { at: () => ({ bytes: new Uint8Array(8).fill(0xff) }) };
+    return names.of(addOffset(symbol.address, 8), memory as never).name;
+  };
+  t.equal(called('large'), '18446744073709551615 (large.own)');
+  t.equal(called('real'), 'real.own', 'no number of a thread');
 });

@@ -5,6 +5,7 @@ import {
   type DebugInfo,
   type Die,
   DW_AT,
+  DW_ATE,
   DW_TAG,
   demangle,
   dimensionsOf,
@@ -21,6 +22,7 @@ import type { ElfFile, ElfSymbol } from '../../../elf/index.js';
 export interface Field {
   readonly offset: number;
   readonly size: number;
+  readonly isSigned?: boolean;
 }
 
 /** Members that say which thread it is. */
@@ -141,6 +143,11 @@ function plain(type: Die | undefined): Die | undefined {
   return at;
 }
 
+function isInteger(type: Die): boolean {
+  const encoding = type.tag === DW_TAG.base_type ? type.number(DW_AT.encoding) : undefined;
+  return encoding === DW_ATE.signed || encoding === DW_ATE.unsigned;
+}
+
 function fieldsIn(type: Die | undefined): NameFields {
   if (!type) return noFields;
   const members = membersOf(type);
@@ -149,12 +156,13 @@ function fieldsIn(type: Die | undefined): NameFields {
       const die = plain(of);
       const size = sizeOf(die);
       if (name === undefined || !names.includes(name) || bits !== undefined || !die || !size) continue;
-      if (fits(die, size)) return { offset, size: Math.min(size, mostName) };
+      const isSigned = die.number(DW_AT.encoding) === DW_ATE.signed;
+      if (fits(die, size)) return { offset, size: Math.min(size, mostName), isSigned };
     }
     return undefined;
   };
   return {
-    number: find(['pid', 'tid', 'id'], (die, size) => die.tag === DW_TAG.base_type && (size === 4 || size === 8)),
+    number: find(['pid', 'tid', 'id'], (die, size) => isInteger(die) && (size === 4 || size === 8)),
     name: find(['name', 'comm'], (die) => die.tag === DW_TAG.array_type && sizeOf(plain(die.follow(DW_AT.type))) === 1),
   };
 }

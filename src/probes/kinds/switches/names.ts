@@ -1,4 +1,5 @@
 import { type Addr, addOffset, hex } from '../../../base/addr.js';
+import { littleEndian } from '../../../base/little-endian.js';
 import type { HitMemory, MemoryRequest } from '../../../calls/index.js';
 import type { DebugInfo } from '../../../dwarf/index.js';
 import type { ElfFile } from '../../../elf/index.js';
@@ -26,7 +27,7 @@ export class ThreadNames {
     this.#hasTypes = debug !== undefined;
     const [number, name] = ['pid', 'comm'].map((member) => memberOfTask(elf, debug, member));
     if (number !== undefined && name !== undefined)
-      this.#task = { number: { offset: number, size: 4 }, name: { offset: name, size: 16 } };
+      this.#task = { number: { offset: number, size: 4, isSigned: true }, name: { offset: name, size: 16 } };
   }
 
   /**
@@ -57,7 +58,7 @@ export class ThreadNames {
       const read = field && memory.at(addOffset(base, field.offset), field.size)?.bytes;
       return read && read.length >= field.size ? read.subarray(0, field.size) : undefined;
     };
-    const [text, number] = [textIn(bytes(fields.name)), numberIn(bytes(fields.number))];
+    const [text, number] = [textIn(bytes(fields.name)), numberIn(bytes(fields.number), fields.number)];
     const called = [text, number].filter((part) => part !== undefined && part !== '').join(':');
     const id = number ?? '';
     if (called === '') return { name: place, id, names: [place] };
@@ -76,10 +77,10 @@ function fieldsOf({ number, name }: NameFields): readonly Field[] {
   return [number, name].filter((field) => field !== undefined);
 }
 
-function numberIn(bytes: Uint8Array | undefined): string | undefined {
+function numberIn(bytes: Uint8Array | undefined, field: Field | undefined): string | undefined {
   if (bytes === undefined) return undefined;
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-  return String(bytes.length === 4 ? view.getInt32(0, true) : view.getBigInt64(0, true));
+  const number = littleEndian(bytes);
+  return String(field?.isSigned ? BigInt.asIntN(8 * bytes.length, number) : number);
 }
 
 /** Up to its zero; undefined if it is no text. */
