@@ -162,7 +162,8 @@ export function declared<const P extends PositionalTable, const O extends Table>
 
 /** Those of some options that are given: neither left out nor a flag that is off. */
 export function givenOf<const N extends string>(args: Partial<Readonly<Record<N, unknown>>>, names: readonly N[]): N[] {
-  return names.filter((name) => args[name] !== undefined && args[name] !== false);
+  const isEmpty = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
+  return names.filter((name) => args[name] !== undefined && args[name] !== false && !isEmpty(args[name]));
 }
 
 /** Throws `USAGE`. */
