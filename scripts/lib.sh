@@ -42,11 +42,14 @@ packages() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
+# Lists of packages, a folder a suite: each is fetched once.
+LISTS=${TMPDIR:-/tmp}/rsptrace-lists-$$
+
 # unpack SUITE PACKAGE FOLDER [ARCHITECTURE]: unpacks a package of a Debian suite, or what a package without files depends on,
-# without installing it.
+# without installing it. Whoever calls it removes $LISTS.
 unpack() {
   local state mirror package
-  state=$(mktemp -d)
+  state=$LISTS/$1-${4-}
   mirror=$(apt-get indextargets --format '$(SITE) $(CODENAME)' 'Created-By: Packages' | awk '$2 == "bookworm" && !seen++ { print $1 }')
   [ -n "$mirror" ] || die "apt knows no mirror of Debian 12 here, from which $2 of $1 could be had"
   mkdir -p "$state/lists/partial" "$state/cache/partial" "$3"
@@ -58,11 +61,10 @@ unpack() {
   [ -z "${4-}" ] || options+=(-o "APT::Architecture=$4" -o "APT::Architectures::=$4" -o "Dir::State::status=$state/status")
   (
     cd "$state"
-    apt-get "${options[@]}" update >&2
+    [ -e fetched ] || { apt-get "${options[@]}" update >&2 && touch fetched; }
     package=$(apt-cache "${options[@]}" depends --important "$2" | awk -v all="$2" '$1 == "Depends:" && all ~ /^linux-image/ { print $2 }')
-    apt-get "${options[@]}" download "${package:-$2}" >&2 && dpkg -x ./*.deb "$3"
+    apt-get "${options[@]}" download "${package:-$2}" >&2 && dpkg -x ./*.deb "$3" && rm ./*.deb
   )
-  rm -rf "$state"
 }
 
 # backport PACKAGE FILE: unpacks a package of Debian 12's backports into .cache/backports, where FILE says that it is there.
@@ -72,6 +74,7 @@ backport() {
   [ -e "$folder/$2" ] && return 0
   say "unpacking $1 from backports"
   unpack bookworm-backports "$1" "$folder"
+  rm -rf "$LISTS"
 }
 
 # kernel NAME SUITE PACKAGE FILE [ARCHITECTURE]: Debian's own Linux, or a program for it, as .cache/linux/NAME, out of a package's
@@ -91,12 +94,13 @@ kernel() {
 # linux_kernels [--long]: kernels that page, as people run them, and a shell for each: some 100 MB, once. The installer's package is half the
 # size of the kernel's own.
 linux_kernels() {
-  kernel amd64 bookworm linux-image-cloud-amd64 'boot/vmlinuz-*'
-  kernel riscv64 trixie debian-installer-13-netboot-riscv64 'usr/lib/debian-installer/images/*/riscv64/text/debian-installer/riscv64/linux'
+  kernel amd64 bookworm linux-image-cloud-amd64 'boot/vmlinuz-*' amd64
+  kernel riscv64 trixie debian-installer-13-netboot-riscv64 'usr/lib/debian-installer/images/*/riscv64/text/debian-installer/riscv64/linux' riscv64
   # Booted under --long alone.
   [ "${1-}" != --long ] || kernel arm64 bookworm linux-image-cloud-arm64 'boot/vmlinuz-*' arm64
   kernel busybox-x86_64 bookworm busybox-static '*bin/busybox' amd64
   kernel busybox-riscv64 trixie busybox-static 'usr/bin/busybox' riscv64
+  rm -rf "$LISTS"
 }
 
 # npm_tool PACKAGE VERSION [FOLDER]: a package that only a test runs, as .cache/FOLDER/node_modules/PACKAGE; npm takes others out of
