@@ -77,7 +77,7 @@ function isOurs(server: number): boolean {
 }
 
 /**
- * Connects to a gdbserver, takes patches and breakpoints out of its process, lets that run on, and ends the server.
+ * Connects to a gdbserver and takes patches and breakpoints out of its process. That runs on, and the server is ended.
  * @returns undefined if the server, or its process, has ended by itself
  */
 export async function takeOverServer(server: number): Promise<(TakenOut & { readonly pid: number }) | undefined> {

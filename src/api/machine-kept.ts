@@ -21,7 +21,7 @@ export class MachineKept implements Disposable {
   #found: GuestRam | undefined;
   readonly #stacks = new WeakMap<ElfFile, Stacks>();
 
-  /** Where its RAM is, by QEMU's map of the machine: in pieces of any size, because a small board has no larger ones. */
+  /** Where its RAM is, by QEMU's map of the machine. Pieces of any size, because a small board has no larger ones. */
   ram(session: Session): Promise<Region[]> {
     this.#ram ??= ramPieces(session, 0n).then((pieces) =>
       pieces.map(({ start, end }) => ({ start: addr(start), length: Number(end - start) })),

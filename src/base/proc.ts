@@ -10,7 +10,7 @@ export function textOf(file: string): string {
 }
 
 /**
- * The fields of `/proc/PID/stat`, or of a thread's, from its state on (the third of proc(5)): they follow the name in
+ * The fields of `/proc/PID/stat`, or of a thread's, from its state on (the third of proc(5)). They follow the name in
  * parentheses, which may have some itself. Empty for what is not there.
  */
 export function statOf(process: string | number): readonly string[] {

@@ -273,7 +273,7 @@ export class CallTracer implements Tracer {
         follows.began(at, this.#stacks.passing(at, full, traced), []);
         continue;
       }
-      // The next kind's call is beside this one.
+      // The next kind's call does not replace this one.
       const { call, lost } = this.#stacks.enter(at, full, traced, followsOthers ? isAgain : undefined);
       followsOthers &&= traced.place === undefined;
       follows.began(at, call, lost);

@@ -36,7 +36,7 @@ interface Offered {
  * itself goes to Perfetto's viewer, as `open_trace_in_ui` of Perfetto does it. Either is served on this machine alone,
  * until the browser has fetched it or Ctrl-C. Gives the exit status.
  */
-export async function open({ trace, browser, port, perfetto }: OpenArguments): Promise<number> {
+export async function open({ trace, plugin, browser, port, perfetto }: OpenArguments): Promise<number> {
   const kind = kindOf(trace);
   if (perfetto && !viewed.includes(kind ?? '')) throw notViewed(trace, kind === ownPage);
   if (kind === ownPage) {
@@ -44,7 +44,7 @@ export async function open({ trace, browser, port, perfetto }: OpenArguments): P
     if (!browser || !(await isOpened(page))) process.stdout.write(textLines([page]));
     return ExitCode.recorded;
   }
-  await using file = perfetto ? await openFile(trace) : await reportOf(trace);
+  await using file = perfetto ? await openFile(trace) : await reportOf(trace, plugin);
   const { size } = await file.stat();
   const offered = { file, size, ...(perfetto ? forViewer(trace) : asReport(trace)) };
   await serveOnce(offered, port ?? (perfetto ? VIEWER_PORT : 0), browser);
@@ -66,7 +66,7 @@ function asReport(trace: string): Omit<Offered, 'file' | 'size'> {
 }
 
 /** The HTML report of a trace: a file that has lost its name before it is written, so that it ends with us. */
-async function reportOf(trace: string): Promise<FileHandle> {
+async function reportOf(trace: string, plugin: readonly string[]): Promise<FileHandle> {
   const folder = await mkdtemp(join(tmpdir(), 'rsptrace-open-'));
   const path = join(folder, 'report.html');
   const page = openTrace(path);
@@ -74,7 +74,7 @@ async function reportOf(trace: string): Promise<FileHandle> {
   await rm(folder, { recursive: true });
   try {
     const sink = new FromFirstEvent(() => page);
-    await readSaved(trace, sink);
+    await readSaved(trace, sink, { plugin });
     sink.finish();
     return file;
   } catch (error) {

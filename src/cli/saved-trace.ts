@@ -20,6 +20,7 @@ import {
 } from '../trace/index.js';
 import { note, thoseOf } from './failure.js';
 import type { SelectionArguments, WindowArguments } from './options/saved-trace.js';
+import { loadPlugins } from './plugins.js';
 import { ReadingLine } from './reading-line.js';
 import { hasRecords, recordsFile } from './records-file.js';
 import { SavedRecords } from './saved-records.js';
@@ -29,7 +30,7 @@ import { filterFields, selectionOf, type TraceFilter } from './trace-filter.js';
 export async function readSaved(
   path: string,
   sink: TraceSink,
-  window?: WindowArguments,
+  window?: Partial<WindowArguments>,
   notes = notesOn,
 ): Promise<SavedRead> {
   const { read, isEndless } = await readWindow(path, sink, window);
@@ -75,10 +76,12 @@ interface WindowRead {
   readonly isEndless: boolean;
 }
 
-async function readWindow(path: string, sink: TraceSink, window: WindowArguments | undefined): Promise<WindowRead> {
-  const { from, to, plugin } = window ?? {};
+async function readWindow(path: string, sink: TraceSink, window: Partial<WindowArguments> = {}): Promise<WindowRead> {
+  const { from, to, plugin = [] } = window;
+  // Where the events are made already they change nothing, but one that cannot be used is refused all the same.
+  await loadPlugins(plugin);
   const inside = from === undefined && to === undefined ? undefined : new Window(sink, from, to);
-  using _line = window?.isPrinted ? undefined : new ReadingLine(path, false);
+  using _line = window.isPrinted ? undefined : new ReadingLine(path, false);
   const read = hasRecords(path)
     ? await recordsRead(path, inside ?? sink, plugin)
     : await readTrace(path, inside ?? sink);
@@ -96,7 +99,7 @@ async function readWindow(path: string, sink: TraceSink, window: WindowArguments
 }
 
 /** A trace of records, whose events are made now. */
-async function recordsRead(path: string, sink: TraceSink, plugin: readonly string[] | undefined): Promise<SavedRead> {
+async function recordsRead(path: string, sink: TraceSink, plugin: readonly string[]): Promise<SavedRead> {
   using records = await SavedRecords.open(path, plugin);
   const { info, facts, events, cutAt, notes } = await records.read(sink);
   const cut = cutAt === undefined ? undefined : { at: cutAt, bytes: 0 };

@@ -32,6 +32,7 @@ import type { TraceFilter } from './trace-filter.js';
 
 export interface TasksAtArguments {
   readonly trace: string;
+  readonly plugin: readonly string[];
   readonly at: Landmark;
   readonly filter: TraceFilter | undefined;
   readonly sort: TasksArguments['sort'];
@@ -42,9 +43,9 @@ export interface TasksAtArguments {
 
 /** `rsptrace tasks TRACE --at TIME`: every task and what it awaited at that moment. Gives the exit status. */
 export async function tasksAt(args: TasksAtArguments): Promise<number> {
-  const { trace, at } = args;
+  const { trace, at, plugin } = args;
   const found = new TasksAt(at);
-  const read = await readSaved(trace, found);
+  const read = await readSaved(trace, found, { plugin });
   if (!found.isReached && typeof at !== 'number') {
     throw new RsptraceError('TRACE_NO_MATCH', `${trace} has nothing that --at asks for`, {
       hint: 'take a time, or a function that was traced: rsptrace report lists them',

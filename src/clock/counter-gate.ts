@@ -50,8 +50,8 @@ export class CounterGate {
 
   /**
    * At a stop. Returns what was closed, or why it stays so: the stub does not write it, or firmware may take it back.
-   * Undefined if nothing was. Firmware may have closed some of what was opened before: the others are still to be closed
-   * at the end.
+   * Undefined if nothing was. Firmware may have closed some of what was opened before. The others are still to be
+   * closed at the end.
    */
   async open(): Promise<ClosedCounter | Refusal | undefined> {
     const closed = await closedCounter(this.#session, this.#arch);

@@ -25,7 +25,7 @@ export type Need =
   | { readonly kind: 'tls'; readonly offset: bigint }
   /** The value of an expression at the function's entry. */
   | { readonly kind: 'entry-value'; readonly expression: Uint8Array }
-  /** An object's own address, what a caller gave for a parameter that gcc has removed, the value of another variable. */
+  /** An object's own address, a caller's value for a parameter that gcc has removed, the value of another variable. */
   | { readonly kind: 'unserved' };
 
 export type Answer = bigint | undefined;

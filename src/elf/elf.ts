@@ -79,8 +79,8 @@ export class ElfFile {
 
   /**
    * What differs from every other program and its debug files: a build id, and the tables of sections and segments.
-   * These are in it because `strip` leaves the id as it is. A sum of what is loaded is in it too, which may have been changed in place.
-   * Where there is no id, it is a hash of the file.
+   * These are in it because `strip` leaves the id as it is. A sum of what is loaded is in it too, which may have been
+   * changed in place. Where there is no id, it is a hash of the file.
    */
   identity(): string[] {
     const { debug, splitPackage } = this.#beside;

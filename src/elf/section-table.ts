@@ -112,7 +112,7 @@ export class SectionTable {
     return bytes;
   }
 
-  /** Object and .dwo files have a section of one name for each type unit (COMDAT groups): they are one, in their order. */
+  /** In object and .dwo files each type unit has a section of one name (COMDAT groups). They are one, in order. */
   #alike(header: ElfSection): readonly ElfSection[] {
     const isOfUnits = /\.dwo$|^\.debug_(?:info|types)$/.test(header.name);
     return isOfUnits ? this.all.filter(({ name }) => name === header.name) : [header];

@@ -2,9 +2,9 @@
 //
 //   st_name (4) | st_info (1) | st_other (1) | st_shndx (2) | st_value (8) | st_size (8)
 //
-// Constants (absolute symbols without a type, as a linker's `_etext` may be) have a name, but name no address. Undefined
-// symbols are left out, and those of sections, files and thread-local storage. So are local labels (`.L*`) and mapping
-// symbols (`$x`, `$d`, `$a`, `$t`: psABIs of RISC-V and ARM).
+// Constants (absolute symbols without a type, as a linker's `_etext` may be) have a name, but name no address.
+// Undefined symbols are left out, and those of sections, files and thread-local storage. So are local labels (`.L*`)
+// and mapping symbols (`$x`, `$d`, `$a`, `$t`: psABIs of RISC-V and ARM).
 import type { Addr } from '../base/addr.js';
 import type { Budget } from '../base/budget.js';
 import { ByteReader } from '../base/byte-reader.js';

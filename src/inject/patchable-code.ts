@@ -123,8 +123,8 @@ function lookInside(subject: Subject, { window }: InnerPlace, bytes: Uint8Array)
 }
 
 /**
- * The ways to patch all exits of a function whose return address must stay unchanged. A tail jump's return is hooked:
- * only the jump's target could notice.
+ * The ways to patch all exits of a function whose return address must stay unchanged. A tail jump's return is hooked,
+ * because only the jump's target could notice.
  * @param unhookable why the return address must stay
  * @param taken ways to patch its entry
  * @returns why there is none

@@ -133,6 +133,6 @@ export function codeOf(host: Die): { readonly low: Addr; readonly high: Addr }[]
   return rangesOf(host).map(({ low, high }) => ({ low: codes.fromCode(low), high: codes.fromCode(high) }));
 }
 
-/** Symbols of the libraries' functions, which are often without debug info. A program's own may have such a name, too. */
+/** Symbols of libraries' functions, which are often without debug info. A program's own may have such a name, too. */
 const neverReturn =
   /4core9panicking|^_Unwind_Resume\b|^(?:_R.*_7___rustc17)?rust_begin_unwind$|5alloc5alloc18handle_alloc_error|3std7process5abort|^abort$/;

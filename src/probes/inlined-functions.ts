@@ -30,8 +30,8 @@ export function inlinedToo(
 }
 
 /**
- * All functions that were inlined somewhere, with and without code of their own. One pass over all units. `takes`: those
- * of these names.
+ * All functions that were inlined somewhere, with and without code of their own. One pass over all units.
+ * `takes`: those of these names.
  */
 export function inlinedFunctions(debug: DebugInfo, takes = (_name: string): boolean => true): InlinedFunction[] {
   const copies = new Map<number, Set<number>>();

@@ -191,7 +191,7 @@ export function entryPlan({
   };
 }
 
-/** The same of a function that was described. `foreign`: the values lie in what is read at stops; `why`: a condition. */
+/** The same of a described function. `foreign`: the values lie in what is read at stops; `why`: a condition. */
 export function functionPlan(probe: FunctionProbe, foreign: string | undefined, why?: string): ReadPlan {
   const { address, size, ref, scratchIsFree, unread } = probe;
   const noSize = size === 0 ? 'the size of its code is not known' : undefined;

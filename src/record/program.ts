@@ -84,8 +84,8 @@ export interface PlaceOptions {
 }
 
 /**
- * Resolves probes against an ELF that has been read. `known`: the kinds of probes that there are; `specs`: undefined for
- * no probe at all.
+ * Resolves probes against an ELF that has been read. `known`: the kinds of probes that there are; `specs`: undefined
+ * for no probe at all.
  * @throws RsptraceError as {@link prepare} does
  */
 export async function understand(

@@ -1,4 +1,4 @@
-// A device tree that QEMU has put into RAM, and puts there again at every reset. The machine has not run an instruction.
+// A device tree that QEMU has put into RAM, and puts there again at every reset. The machine has run no instruction.
 import { type Addr, addr, hex } from '../base/addr.js';
 import { isRefusal, type Refusal, RsptraceError } from '../base/errors.js';
 import type { Session, TargetMemory } from '../rsp/index.js';

@@ -205,10 +205,10 @@ export class OwnPages {
 }
 
 /**
- * Where there is room for `count` entries in the table that maps the kernel's text: in the middle of the longest run of
- * empty ones behind the text, else before it. So whatever grows on either side takes long to come near. Every address
- * space with the kernel shares that table. Empty means all zero, because other entries may be ones that the kernel has
- * set aside.
+ * Where there is room for `count` entries in the table that maps the kernel's text. It is the middle of the longest
+ * run of empty ones behind the text, else before it. So whatever grows on either side takes long to come near. Every
+ * address space with the kernel shares that table. Empty means all zero, because other entries may be ones that the
+ * kernel has set aside.
  */
 export function freeNear(text: Addr, { virtual, entries }: LargePageTable, count: number): Addr | undefined {
   const longest = (from: number, to: number): number | undefined => {

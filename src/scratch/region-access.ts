@@ -46,7 +46,8 @@ export async function accessTo(session: Session, region: Region, past?: PastWire
 const restoredAtOnce = 16 * PAGE;
 
 /**
- * Reads the contents of regions. Returns what puts back what has changed of them, once; undefined if one cannot be read.
+ * Reads the contents of regions. Returns what puts back what has changed of them, once. Undefined if one cannot be
+ * read.
  * `isData`: see {@link PastWire}.
  */
 export async function keepContents(

@@ -15,7 +15,7 @@ export interface ScratchSource {
   /** For the log: `hidden RAM`. */
   readonly name: string;
   /**
-   * Before anything is written to the target: how such memory is found at a stop in the program; or why there is none
+   * Before anything is written to the target: how such memory is found at a stop in the program. Or why there is none
    * here, if that is worth saying. What finds it may throw `SCRATCH_UNUSABLE` for memory that the user named.
    */
   there(request: ScratchRequest): ((request: SourceRequest) => Promise<SourceResult>) | Refusal | undefined;

@@ -264,7 +264,7 @@ function inFiles(pid: number, pieces: readonly Piece[]): Piece[] {
   });
 }
 
-/** A file that a process has open and mapped. Files of two devices, as a memfd and a disk, may have one inode number. */
+/** A file that a process has open and mapped. Files of two devices, as a memfd and a disk, may share a number. */
 function openMapped(pid: number, { inode, path: name }: Mapping): number | undefined {
   for (const each of readdirSync(`/proc/${pid}/fd`)) {
     const path = `/proc/${pid}/fd/${each}`;

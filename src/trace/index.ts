@@ -24,7 +24,6 @@ export { Findings } from './events/findings.js';
 export { findingsText, findingText } from './events/findings-text.js';
 export { type FunctionRow, FunctionSummary, functionJson } from './events/function-summary.js';
 export { calledOf, isPointer } from './events/future-names.js';
-export { HartLabels, hartWord } from './events/hart-labels.js';
 export { isSuspended } from './events/late-results.js';
 export { type LockUse, lockArguments, lockRef, lockText, releaseName } from './events/lock-events.js';
 export type { OpenLockWait } from './events/lock-rows.js';
@@ -40,7 +39,16 @@ export { Filter, Fold, FromFirstEvent, onEvents, tee } from './events/sinks.js';
 export { type StopError, Summary, type SummaryRow, summaryJson } from './events/summary.js';
 export type { TaskRow, TaskState } from './events/task-rows.js';
 export { TaskSummary } from './events/task-summary.js';
-export { gapText, ownTimeText, placeText, rootText, stackText, stateText } from './events/text.js';
+export {
+  gapText,
+  HartLabels,
+  hartWord,
+  ownTimeText,
+  placeText,
+  rootText,
+  stackText,
+  stateText,
+} from './events/text.js';
 export { FILE_WIDTH, type TableOptions, tableNotes, textTable, timeText } from './events/text-table.js';
 export { type ThreadRow, ThreadSummary } from './events/thread-summary.js';
 export { Threshold } from './events/threshold.js';

@@ -69,6 +69,18 @@ t.test('a report of records whose kind of probe is a plug-in', async (t) => {
   const told = await rsptrace('report', '--json', '--plugin', example, file).json<{ events: number }>();
   t.equal(told.events, parseLab(stderr).stats.get('deep_calls')?.calls);
   t.match((await rsptrace('report', file).ended).stderr, /RECORDS_MISMATCH.*--plugin/s, 'which the hint names');
+  const check = [
+    'check',
+    '--json',
+    '--plugin',
+    example,
+    '--budget',
+    join(scratchFolder(t), 'b.json'),
+    '--update',
+    file,
+  ];
+  t.equal((await rsptrace(...check).ended).status, 0, 'as every command that reads it');
+  t.equal((await rsptrace('tasks', '--at', '1ms', '--plugin', example, file).ended).status, 0);
 });
 
 for (const level of usually(['o0', 'o3'] as const, (one) => one === 'o3')) {
@@ -198,6 +210,10 @@ t.test('what cannot be used is one error', async (t) => {
   }
   const { stdout } = await rsptrace('run', '--json', '--plugin', '/nowhere/x.mjs', elf, '--', 'false').ended;
   t.match(JSON.parse(stdout), { error: { code: 'PLUGIN_UNUSABLE', message: /there is no such file/ } });
+  const saved = join(scratchFolder(t), 'saved.pftrace');
+  await rsptrace('run', '-n', '1', '-o', saved, '-p', 'fn:deep0', elf, '--', ...qemuArgv('rv-o2')).ended;
+  const report = ['report', '--json', '--plugin', '/nowhere/x.mjs', saved];
+  t.match(await rsptrace(...report).json(1), { error: { code: 'PLUGIN_UNUSABLE' } }, 'also where it has nothing to do');
 });
 
 t.test('what a plug-in throws is told as its own', async (t) => {

@@ -88,7 +88,7 @@ export class Relocator<I extends Decodable, Code extends FramedCode> {
     return targets.some(isLoop(this.#padOf(body)?.bytes ?? 0));
   }
 
-  /** Kept for the last function, because several questions about one function follow each other. Its bytes never change. */
+  /** Kept for the last function, because several questions about one follow each other. Its bytes never change. */
   decoded(code: Uint8Array): Decoded<I> {
     if (this.#last?.code === code) return this.#last.found;
     const body = this.#decodeAll(code);

@@ -79,7 +79,7 @@ export async function findWaits<T extends Waiting>(context: TaskContext, tasks: 
     const ends = [...endsOf(task)];
     const known: { node: AwaitNode; above: readonly AwaitNode[]; awaited: Awaited }[] = [];
     for (const { node, above, primitive } of ends) {
-      if (primitive?.isAdapter && node.awaits.length > 0 && !(await primitive.isBeside?.(look, node))) continue;
+      if (primitive?.isAdapter && node.awaits.length > 0 && !(await primitive.alsoWaits?.(look, node))) continue;
       const awaited = (await primitive?.awaited(look, node, above)) ?? (await socketThatWakes(look, node, task.header));
       if (awaited) known.push({ node, above, awaited });
       // A tree that was cut has other ends, too.

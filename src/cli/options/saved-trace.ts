@@ -31,12 +31,11 @@ export interface SavedTraceArguments extends Values<typeof savedTrace> {
 }
 
 const windowOptions = {
+  plugin,
   from: parsed('Only what begins from here on: 1.2s, 500us, fn:GLOB (its first call or poll)', landmark('--from')),
   to: parsed('Only what begins before: as --from', landmark('--to')),
 };
 export interface WindowArguments extends Values<typeof windowOptions> {
-  /** Of a trace of records: the plug-ins of its recording. */
-  readonly plugin?: readonly string[];
   /** What is read is printed meanwhile. */
   readonly isPrinted?: boolean;
 }
@@ -50,7 +49,7 @@ export interface SelectionArguments extends WindowArguments {
   readonly filter: TraceFilter | undefined;
 }
 
-const selectionOptions = { json, plugin, ...partOptions };
+const selectionOptions = { json, ...partOptions };
 export interface SavedPartArguments extends SavedTraceArguments, SelectionArguments {}
 
 export const info = declared({
@@ -287,6 +286,7 @@ export const open = declared({
   about: 'shows a saved trace in a browser: as an HTML report, or in ui.perfetto.dev',
   positionals: { trace: required('A .pftrace, .pftrace.gz, .json or .html, or a directory of uftrace') },
   options: {
+    plugin,
     browser: flag('Open a browser; --no-browser prints the address', { default: true }),
     perfetto: flag('Show it in ui.perfetto.dev, which fetches it from this machine'),
     port: parsed('Where it is served. Default: a free one; with --perfetto 9001, the only one it may fetch from', port),

@@ -217,7 +217,7 @@ export interface KindPreview {
  * object in the list of `kinds/index.ts`; everything else goes over that list.
  *
  * To trace code, a kind needs `parse`, `resolve`, `plans` and `tracer`. To trace memory, `resolve` gives `watches`
- * instead. A kind sees places, system calls and memory: signals, fork and exec are no kind's (`stop/process-events.ts`).
+ * instead. A kind sees places, system calls and memory. Signals, fork and exec are handled in `stop/process-events.ts`.
  */
 export interface ProbeKind<P extends AnyProbe = AnyProbe, F extends Found = Found> {
   /** The text before the colon: `fn`. */

@@ -3,7 +3,7 @@ import { tracerIn } from '../../base/proc.js';
 
 /*
  * Servers of Linux processes stop threads by signals. A thread may stop for another reason in the same moment; then the
- * signal is still pending. It would hit a program that is left now: a SIGINT of gdbserver ends it, a SIGSTOP of
+ * signal is still pending. It would hit a program that is left now. A SIGINT of gdbserver ends it. A SIGSTOP of
  * lldb-server stops it (state T), as does one of ours.
  *
  *   /proc/PID/status            ShdPnd: sent to the process         gdbserver's interrupt, or ours

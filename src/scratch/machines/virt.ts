@@ -27,9 +27,9 @@ const ram = addr(0x4000_0000);
 const loader = 0x5800_00c0;
 
 /**
- * QEMU's arm `virt` (hw/arm/virt.c). The device tree lies at the start of RAM, if the kernel is an ELF that leaves 1 MiB
- * of room there. Else there is none, and such a kernel knows by itself where its RAM is. Before a Linux image there is
- * code that passes its address on (hw/arm/boot.c, bootloader_aarch64):
+ * QEMU's arm `virt` (hw/arm/virt.c). The device tree lies at the start of RAM, if the kernel is an ELF that leaves
+ * 1 MiB of room there. Else there is none, and such a kernel knows by itself where its RAM is. Before a Linux image
+ * there is code that passes its address on (hw/arm/boot.c, bootloader_aarch64):
  *
  *   0x18 address of the device tree (8)   0x20 where it jumps to (8)
  */

@@ -110,8 +110,8 @@ export function prologueUnwinder(code: CodeFrames): Unwinder {
  * The first unwinder that knows, in the order of their trustworthiness. A frame that is about to run on may be at an
  * instruction where call frame information is wrong. Examples are between the push and the pop of inline assembly,
  * and in an epilogue that the compiler did not describe. Another is behind a return address that was overwritten for
- * a noreturn call. There the code is believed, if it is sure. In an epilogue it is believed if it is likely: where
- * code that a jump table leads to is assumed to have a frame, and that frame was seen to be freed.
+ * a noreturn call. There the code is believed, if it is sure. In an epilogue likely is enough: code that a jump
+ * table leads to is assumed to have a frame, and that frame was seen to be freed.
  */
 export function pick(
   place: Place,

@@ -31,8 +31,8 @@ export interface SummaryRow {
   /** How often one was dropped before it was ready, where that was seen. */
   readonly cancelled: number;
   /**
-   * `cancelled` is a lower bound, because not every drop of this Future leaves a mark: one that is written by hand
-   * shows only as a task that it was not ready.
+   * `cancelled` is a lower bound, because not every drop of this Future leaves a mark. One written by hand shows only
+   * as a task that it was not ready.
    */
   readonly cancelled_at_least: boolean;
   /** Those of `polls` that had no breakpoint of their own: they count as polls, ready and pending, but have no time. */

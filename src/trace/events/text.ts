@@ -6,6 +6,7 @@ import type {
   AwaitLink,
   Cancelled,
   Gap,
+  HartInfo,
   OwnTime,
   PlaceHit,
   RootRef,
@@ -15,6 +16,7 @@ import type {
   TaskAbout,
   ThreadRef,
   TraceFacts,
+  TraceInfo,
   Wake,
   WatchHit,
 } from './events.js';
@@ -229,3 +231,28 @@ export function ownTimeText({ leastNs, mostNs }: OwnTime): string {
 }
 
 const engineText = { target: 'without stops', stop: 'stops', none: 'left out' };
+
+/** What runs code is called: in a process a thread. */
+export function hartWord({ isProcess = false }: Pick<TraceInfo, 'isProcess'>): 'hart' | 'thread' {
+  return isProcess ? 'thread' : 'hart';
+}
+
+/** What each hart is called in texts: by its number, and a thread of a process by its name. */
+export class HartLabels {
+  #isProcess = false;
+  readonly #names = new Map<number, string>();
+
+  begin({ isProcess = false, harts }: Pick<TraceInfo, 'isProcess' | 'harts'>): void {
+    this.#isProcess = isProcess;
+    for (const hart of harts) this.hart(hart);
+  }
+
+  hart({ number, name }: HartInfo): void {
+    this.#names.set(number, name);
+  }
+
+  of(number: number): string {
+    const name = this.#isProcess ? this.#names.get(number) : undefined;
+    return name ?? `${hartWord({ isProcess: this.#isProcess })} ${number}`;
+  }
+}

@@ -24,9 +24,8 @@ import type {
   TraceFacts,
   TraceInfo,
 } from '../events/events.js';
-import { hartWord } from '../events/hart-labels.js';
 import type { Track } from '../events/open-calls.js';
-import { argumentsText, engineTexts, stateText, threadText } from '../events/text.js';
+import { argumentsText, engineTexts, hartWord, stateText, threadText } from '../events/text.js';
 import { timeText } from '../events/text-table.js';
 import { type AboutAll, CallLines, callName } from './call-lines.js';
 import type { Format } from './format.js';

@@ -18,12 +18,11 @@ import type {
   TraceInfo,
   TraceSink,
 } from '../events/events.js';
-import { HartLabels } from '../events/hart-labels.js';
 import { Processes, processText, spaceOf } from '../events/processes.js';
 import { isOfTask } from '../events/roots.js';
 import type { Chosen } from '../events/selection.js';
 import { onEvents, tee } from '../events/sinks.js';
-import { rootText, threadText } from '../events/text.js';
+import { HartLabels, rootText, threadText } from '../events/text.js';
 import { Lanes } from '../formats/lanes.js';
 import { Latency } from './latency.js';
 import { type About, type Key, Report, type Row, Rows } from './rows.js';

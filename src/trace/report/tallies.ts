@@ -11,8 +11,8 @@ export interface TallyRow {
   readonly function: FunctionRef;
   readonly calls: number;
   /**
-   * The numbers are of some of the calls only: the probe was switched off on the way, records may be lost, calls have
-   * not returned or had a number that could not be read.
+   * The numbers are of some of the calls only. The probe was switched off on the way, or records may be lost. Or calls
+   * have not returned, or had a number that could not be read.
    */
   readonly isBound?: boolean;
   /** By the size of an argument: below 0, 0, 1, 2-3, 4-7, ...; undefined if they were counted together. */

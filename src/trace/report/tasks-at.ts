@@ -16,9 +16,9 @@ import {
   timeOf,
   type Wake,
 } from '../events/events.js';
-import { HartLabels } from '../events/hart-labels.js';
 import { isOfPart, isOfTask, placeOf } from '../events/roots.js';
 import { Fold } from '../events/sinks.js';
+import { HartLabels } from '../events/text.js';
 import { type Landmark, landmarkReached } from '../events/window.js';
 
 /** A Future within a task, and what it awaits. */

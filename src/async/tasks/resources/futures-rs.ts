@@ -58,18 +58,18 @@ async function* inwards(look: Look, node: AwaitNode, name: 'stream' | 'sink'): A
 }
 
 /**
- * Where streams have Futures that they poll beside the stream inwards: `TakeUntil`, those that buffer, and those of two
- * streams. All others poll the Future that they have first.
+ * Where streams have Futures that they poll as well as the stream inwards: `TakeUntil`, those that buffer, and those of
+ * two streams. All others poll the Future that they have first.
  */
-const BESIDE = /^(?:(?:stream|pointer|__pointer)\.)*(?:fut|in_progress_queue|stream[12])\b/;
+const ALSO_POLLED = /^(?:(?:stream|pointer|__pointer)\.)*(?:fut|in_progress_queue|stream[12])\b/;
 const BUFFERS = [
   ...inStream('stream', ['Buffered', 'BufferUnordered']),
   ...inStream('try_stream', ['TryBuffered', 'TryBufferUnordered']),
 ];
 
-/** Whether a stream is polled beside all Futures that it, or what polls it, has. */
-async function isBeside(look: Look, node: AwaitNode): Promise<boolean> {
-  if (!node.awaits.every(({ path }) => BESIDE.test(path))) return false;
+/** Whether a stream is polled, too, besides all Futures that it, or what polls it, has. */
+async function alsoWaits(look: Look, node: AwaitNode): Promise<boolean> {
+  if (!node.awaits.every(({ path }) => ALSO_POLLED.test(path))) return false;
   for await (const each of inwards(look, node, 'stream'))
     if (BUFFERS.includes(nameOfType(each.type)) && (await isFull(look, each))) return false;
   return true;
@@ -124,17 +124,17 @@ export const futuresCrates: readonly Primitive[] = [
     kind: 'message',
     futures: [...inStream('stream', STREAMING), ...inStream('try_stream', TRYING), `${MPSC}::Recv`],
     owners: SENDERS,
-    ...{ isAdapter: true, isBeside },
+    ...{ isAdapter: true, alsoWaits },
     async shared(look, node) {
       const end = await adapted(look, node, 'stream', RECEIVERS);
       return end && look.pointerIn(end, 'inner');
     },
     count: 'num_senders',
   }),
-  // What they wait for beside their jobs is not told.
+  // What they also wait for, besides their jobs, is not reported.
   {
     futures: [...inStream('stream', ['ForEachConcurrent']), ...inStream('try_stream', ['TryForEachConcurrent'])],
-    ...{ isAdapter: true, isBeside: async () => true, awaited: async () => undefined },
+    ...{ isAdapter: true, alsoWaits: async () => true, awaited: async () => undefined },
   },
   channel({
     kind: 'room',

@@ -72,7 +72,7 @@ export interface Primitive {
   /** Of those of its Futures that hold others, what these wait for is said. */
   readonly isAdapter?: true;
   /** Whether it also waits for what it waits for without them. */
-  isBeside?(look: Look, node: AwaitNode): Promise<boolean>;
+  alsoWaits?(look: Look, node: AwaitNode): Promise<boolean>;
   /** `above` are the Futures that await it, the innermost first. Undefined if it cannot be said. */
   awaited(look: Look, node: AwaitNode, above: readonly AwaitNode[]): Promise<Awaited | undefined>;
 }
@@ -237,7 +237,7 @@ export function guarded({ kind, locks, futures, guards: owners, lockedIn = 'stat
 }
 
 /** Where messages are waited for, or room for them. */
-interface Channel extends Pick<Primitive, 'futures' | 'isAdapter' | 'isBeside'> {
+interface Channel extends Pick<Primitive, 'futures' | 'isAdapter' | 'alsoWaits'> {
   readonly kind: 'message' | 'room' | 'oneshot';
   /** The types of its other ends. */
   readonly owners: readonly string[];

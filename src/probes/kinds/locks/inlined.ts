@@ -188,8 +188,8 @@ export class InlinedLocks {
 
   /**
    * Before a lock is tried a guard may do other things, as keeping interrupts away. Then the lock is that of the first
-   * atomic instruction of its own function, not of another copy in it. It is seen where the copy begins, or right before
-   * that instruction, which turns of waiting come back to.
+   * atomic instruction of its own function, not of another copy in it. It is seen where the copy begins, or right
+   * before that instruction, which turns of waiting come back to.
    */
   #takenAt(copy: Copy, graph: FlowGraph, { own, begins, ends }: CopyNodes): readonly (readonly [number, LockPlace])[] {
     if (copy.role.does !== 'take') return [];

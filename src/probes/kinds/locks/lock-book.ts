@@ -74,8 +74,8 @@ export class LockBook {
   }
 
   /**
-   * Who acts at an instruction, or before it where a call returns: among the functions inlined there the innermost of
-   * the program's own code that is no function of a lock.
+   * Who acts at an instruction, or before it where a call returns. Of the functions inlined there it is the innermost
+   * of the program's own that is no function of a lock.
    */
   actor(pc: Addr | undefined, isReturn: boolean): StackEntry {
     if (pc === undefined) return { function: undefined, file: undefined, line: undefined };

@@ -27,7 +27,7 @@ interface Static {
   readonly line: number | undefined;
 }
 
-/** Types that are looked into for a lock: variants of Futures in Futures are many, and a damaged one may hold itself. */
+/** Types that are searched for a lock: variants of Futures in Futures are many, and a damaged one may hold itself. */
 const mostSteps = 256;
 /** Bytes behind a symbol without a size that are taken to be its own. */
 const mostBehind = 4096;
@@ -53,9 +53,8 @@ export class LockNames {
   }
 
   /**
-   * The lock at an address that a function is called with, whose own is `by`. `isPart`: the address is that of a word
-   * inside of it.
-   * Undefined if no lock of that type is there.
+   * The lock at an address that a function is called with; `by` is that function's. `isPart`: the address is that of a
+   * word inside of the lock. Undefined if no lock of that type is there.
    */
   of(address: Addr, type: LockType | undefined, by: Addr, isPart = false): KnownLock | undefined {
     const known = this.#locks.get(address)?.findLast((one) => type === undefined || one.type === type.name);
@@ -129,7 +128,7 @@ function distance(offset: number): string {
 interface Way {
   readonly type: string | undefined;
   steps: number;
-  /** Debug info says of all on it what it is. */
+  /** Debug info describes all types on it. */
   isFollowed: boolean;
 }
 

@@ -1,8 +1,8 @@
-/** What a function does with the lock that is its first argument. */
 import { findFutures } from '../../../async/futures/index.js';
 import { type DebugInfo, type Die, parametersOf, typeOf } from '../../../dwarf/index.js';
 import type { Shape, Shapes } from '../../../values/index.js';
 
+/** What a function does with the lock that is its first argument. */
 export interface LockRole {
   readonly does: 'take' | 'try' | 'release';
   /** Others may hold it as well: readers. */

@@ -49,7 +49,7 @@ export function actingFunction(inlined: readonly StackEntry[]): StackEntry {
   return own ?? inlined.find((entry) => !isOfLanguage(entry)) ?? inlined[0] ?? unknown;
 }
 
-/** A method of a type of the language's is the program's if its trait is: `<alloc::vec::Vec as app::WakeAll>::wake_all`. */
+/** A method on a type of the language is the program's if its trait is: `<alloc::vec::Vec as app::Wake>::wake_all`. */
 function isOfLanguage({ function: name = '' }: StackEntry): boolean {
   const [, crate = '', trait = crate] = /^<?&?(?:mut )?(\w+)(?:.* as (\w+))?/.exec(name) ?? [];
   return languageCrates.has(crate) && languageCrates.has(trait);

@@ -69,7 +69,7 @@ export class PollConditions {
     return this.#specs.filter((spec) => spec.matches(future) || spec.matches(instance));
   }
 
-  /** A list for the states in which these comparisons look for the same in the same bytes; none for a state without such members. */
+  /** A list for the states in which these compare the same bytes with the same; none without such members. */
   #inEachState(
     all: readonly Comparison[],
     { discriminant, states }: FutureType,

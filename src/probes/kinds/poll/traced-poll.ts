@@ -140,11 +140,11 @@ export const noGuards: readonly Guard[] = [];
 export const onlyMoment: Entry = { stack: undefined, outer: undefined, outerLook: undefined };
 
 /**
- * What a Future without states of its own consists of, if that is one Future in its own bytes with the same output: a
- * wrapper that counts polls is one. When that Future is ready, so is it. As long as that is pending, it may give up:
- * only of a task itself it is taken to go on, because nothing else says so. Of one inside another, what is around it
- * shows later whether it still awaits it. Undefined for any other, because one that holds several, or has another
- * output, is often ready when what it holds is not: a timeout is.
+ * What a Future without states of its own consists of, if that is one Future in its own bytes with the same output. A
+ * wrapper that counts polls is such a Future. When what it holds is ready, so is the wrapper. As long as that is
+ * pending, the wrapper may give up. Only that of a task itself is taken to go on, because nothing else says so. Of one
+ * inside another Future, that one shows later whether it still awaits the wrapper. Undefined for any other, because one
+ * that holds several, or has another output, is often ready when what it holds is not: a timeout is.
  */
 export function handedOn(future: FutureType): { readonly future: FutureType; readonly offset: number } | undefined {
   const [held] = future.states.length > 0 ? [] : onlyHeld(future);

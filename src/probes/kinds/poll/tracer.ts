@@ -93,7 +93,7 @@ export class PollTracer implements CallKind {
   }
 
   #entered(fn: PollProbe, one: PolledFuture, futures: readonly FutureType[]): Probed {
-    // Of one that is not told from the others all are taken if any is without a condition.
+    // If Futures cannot be distinguished, all are taken where one is without a condition.
     const isWhole = one === fn && fn.among.some(({ isAround, when }) => !isAround && when === undefined);
     const own = { wraps: this.#wrapping(one), fn, tag: ResultRegister.of(fn), when: isWhole ? undefined : one.when };
     return { ...probed(one, futures, this.#roots.ofType(one.ref)), ...own };

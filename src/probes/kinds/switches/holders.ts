@@ -97,8 +97,8 @@ interface Part {
 }
 
 /**
- * The element of the innermost array around what begins at an offset of a variable, or all of that. Its fields are those
- * of the innermost part that has any.
+ * The element of the innermost array around what begins at an offset of a variable, or all of that. Its fields are
+ * those of the innermost part with a name or a number.
  */
 function partAt(variable: Die, offset: number): Part | undefined {
   let type = plain(variable);

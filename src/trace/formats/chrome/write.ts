@@ -9,8 +9,8 @@
  *            `detail`s; of all harts: resets, lines of the console
  *   C        values of watched places
  *
- * `ts` is microseconds with the nanoseconds as decimals. `pid` is 1, or the number of a kernel's process; `tid` the hart's number + 1, since viewers take
- * thread 0 as the idle thread; of a stack from 100001.
+ * `ts` is microseconds with the nanoseconds as decimals. `pid` is 1, or the number of a kernel's process. `tid` is the
+ * hart's number + 1, because viewers take thread 0 as the idle thread; of a stack from 100001.
  *
  * In speedscope a slice's name and args are its frame, and the end must have the same args. So args of B and E have
  * what is the same for all calls of a function. Facts about one call are in an instant behind its begin and one
