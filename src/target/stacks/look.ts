@@ -1,7 +1,7 @@
 import type { Architecture, Privilege } from '../../arch/index.js';
 import { type Addr, addr, distance } from '../../base/addr.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
-import { entriesOf, isRunnable, textOf } from '../../base/proc.js';
+import { entriesOf, textOf } from '../../base/proc.js';
 import { type Batch, type Hart, isProcess, type Session } from '../../rsp/index.js';
 import type { Stack, StackOptions, StackPiece } from '../unwind/index.js';
 import { askRegisters, type HartStack, hartStack } from './hart-stack.js';
@@ -221,14 +221,20 @@ export class Looks {
 /** A stop costs a thread that waits in the kernel less than this: it wakes, stops, and waits again. In nanoseconds. */
 const LEAST_NS = 100_000;
 
-/** Which threads of a process run, before each interrupt. One that then stands in a system call ran there. */
+/**
+ * Which threads run in the kernel. Such a one is runnable before the interrupt, and then stands in a system call
+ * without having waited: it has given up its processor (proc(5), voluntary_ctxt_switches) for the stop alone.
+ */
 class KernelTime {
   /** By thread: how long it has had a processor, in nanoseconds. */
   #had = new Map<string, number>();
-  #running = new Set<number>();
+  /** Of runnable ones: how often they had given it up. */
+  readonly #switches = new Map<number, number>();
+  #pid = 0;
 
-  /** Reads it of every thread. */
+  /** Called before each interrupt: reads it of every thread. */
   read(pid: number): void {
+    this.#pid = pid;
     const had = new Map<string, number>();
     for (const thread of entriesOf(`/proc/${pid}/task`)) {
       // The time on a processor comes first (sched-stats.rst of Linux); it is missing where the kernel keeps none.
@@ -236,17 +242,27 @@ class KernelTime {
       const nanos = text === '' ? Number.POSITIVE_INFINITY : Number.parseInt(text, 10);
       had.set(thread, nanos);
       const before = this.#had.get(thread) ?? 0;
-      if ((text === '' || nanos - before >= LEAST_NS) && isRunnable(pid, thread)) this.#running.add(Number(thread));
+      if (text !== '' && nanos - before < LEAST_NS) continue;
+      const { isRunnable, switches } = this.#status(thread);
+      if (isRunnable) this.#switches.set(Number(thread), switches);
     }
     this.#had = had;
   }
 
   /** The target has gone on. */
   forget(): void {
-    this.#running.clear();
+    this.#switches.clear();
   }
 
   runs({ id }: Hart): boolean {
-    return this.#running.has(Number.parseInt(/[^.]*$/.exec(id)?.[0] ?? '', 16));
+    const thread = Number.parseInt(/[^.]*$/.exec(id)?.[0] ?? '', 16);
+    const before = this.#switches.get(thread);
+    return before !== undefined && this.#status(thread).switches <= before + 1;
+  }
+
+  #status(thread: string | number): { readonly isRunnable: boolean; readonly switches: number } {
+    const text = textOf(`/proc/${this.#pid}/task/${thread}/status`);
+    const switches = /^voluntary_ctxt_switches:\s*(\d+)/m.exec(text)?.[1];
+    return { isRunnable: /^State:\s*R/m.test(text), switches: Number(switches) };
   }
 }
