@@ -96,8 +96,12 @@ t.test('what cannot be decided, and what makes no sense, is said before a target
   for (const [probe, hint] of [
     ['poll:chain_task if idd == 3', /no member idd/],
     ['poll:chain_task if id == Some', /id is a u64/],
+    ['poll:chain_task if id == 3 || idd == 3', /no member idd/],
   ] as const)
     t.match(await dry(probe), { error: { code: 'PROBE_CONDITION', hint } }, probe);
+  const half = ['-p', 'poll:chain_task if id == 3 || idd == 3', '-p', 'poll:labkern::work::leaf_io'];
+  const { stderr } = await rsptrace('run', '--dry-run', ...half, elfPath('rv-o2'), '--', 'false').ended;
+  t.match(stderr, /no member idd.*poll:chain_task if id == 3 \|\| idd == 3/, 'also beside another probe');
   t.match(await dry('poll:chain_task', '!poll:chain_task if id == 1'), {
     error: { code: 'PROBE_SYNTAX', hint: "'poll:chain_task if id == 1' takes what the condition holds for" },
   });

@@ -19,7 +19,8 @@ const onlyAtEntries = 'a condition is decided at the entry of a poll function';
 export class PollConditions {
   readonly #program: ProgramExpressions;
   readonly #specs: readonly ProbeSpec[];
-  #refused: string | undefined;
+  /** Conditions between `||` that some Future does not have: why. Undefined where another one has it. */
+  readonly #refused = new Map<readonly Comparison[], string | undefined>();
 
   constructor(program: ProgramExpressions, specs: readonly ProbeSpec[]) {
     this.#program = program;
@@ -47,12 +48,16 @@ export class PollConditions {
   }
 
   /**
-   * @throws RsptraceError `PROBE_CONDITION` if a condition makes no sense for a Future. To be asked if none is left.
+   * Probes with a condition that no Future has. To be asked when all Futures were.
+   * @param any polls of some Future are wanted
+   * @throws RsptraceError `PROBE_CONDITION` if there are no others
    */
-  throwRefused(): void {
-    if (this.#refused === undefined) return;
+  inVain(any: boolean): readonly ProbeSpec[] {
+    const inVain = this.#specs.filter(({ when }) => when.some((all) => this.#refused.get(all) !== undefined));
+    const [hint] = [...this.#refused.values()].filter((reason) => reason !== undefined);
+    if (hint === undefined || (any && inVain.length < this.#specs.length)) return inVain;
     const message = 'no Future that matches has what the condition looks at';
-    throw new RsptraceError('PROBE_CONDITION', message, { hint: this.#refused });
+    throw new RsptraceError('PROBE_CONDITION', message, { hint });
   }
 
   /** How a conditional Future is seen: not where its poll was inlined. */
@@ -78,6 +83,7 @@ export class PollConditions {
   ): FunctionComparison[][] {
     if (!discriminant) {
       const found = this.#attempt(all, self);
+      if (found) this.#refused.set(all, undefined);
       return found ? [found] : [];
     }
     const pointer = { register, through: [] };
@@ -91,6 +97,7 @@ export class PollConditions {
       if (known) known.values.add(value);
       else alike.set(key, { values: new Set([value]), own });
     }
+    if (alike.size > 0) this.#refused.set(all, undefined);
     const state = { spot: numberIn({ pointer, ...discriminant }), signed: false, target: undefined };
     return [...alike.values()].map(({ values, own }) => {
       const isThere = { accepts: (found: bigint) => values.has(found), target: undefined };
@@ -105,7 +112,7 @@ export class PollConditions {
         return compareFor({ ...each, expression }, [self], this.#program, assumed);
       });
     } catch (error) {
-      this.#refused ??= reasonOf(error);
+      if (!this.#refused.has(all)) this.#refused.set(all, reasonOf(error));
       return undefined;
     }
   }

@@ -118,7 +118,7 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
     const hidden = { hiddenDrops: some, hiddenTasks };
     const matchesNone = ({ excludes, matches }: ProbeSpec): boolean =>
       !excludes && !futures.all.some(({ future, instance }) => matches(future) || matches(instance));
-    const unmatched = specs.filter(matchesNone).map(({ text }) => text);
+    const unmatched = specs.filter((spec) => matchesNone(spec) || polls.inVain.includes(spec)).map(({ text }) => text);
     return { futures, polls, panics, catches, ...wakers, places, drops, pollers, ...hidden, unmatched, addresses: all };
   },
   plans({ polls, panics, wakes, wakerMethods, wakesStop, drops, pollers }, { arch, stackDepth }) {

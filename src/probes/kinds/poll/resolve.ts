@@ -85,6 +85,8 @@ export interface PollProbes {
   readonly sites: readonly InlinedProbe[];
   /** What a patch may replace around each of their places, by address; or why it may not. */
   readonly windows: ReadonlyMap<bigint, PatchWindow | string>;
+  /** Probes with a condition, or a part of one, that no Future has. */
+  readonly inVain: readonly ProbeSpec[];
   /** How each of the selected Futures is seen. */
   readonly coverage: readonly SeenFuture[];
   /** All places are probed where a Future's poll was inlined, and there are some. */
@@ -148,7 +150,7 @@ export function resolvePolls(
     return { poll, ...entry, future, ref: ref.oneOf(among), isAround: among.every((one) => one.isAround), when, among };
   });
   const isSeen = [...allowed].some(allows) || probes.some(({ isAround }) => !isAround);
-  if (!isSeen) conditions.throwRefused();
+  const inVain = conditions.inVain(isSeen);
   const seen = coverage.of([...allowed]).map((one) => conditions.seen(one));
   if (probes.length + sites.length === 0 || (!isSeen && allowed.size > 0))
     throw nothingToProbe(futures, specs, allowed, seen);
@@ -157,6 +159,7 @@ export function resolvePolls(
     probes,
     sites,
     windows: coverage.windows,
+    inVain,
     coverage: seen,
     isSeenInlined: (future) => seenInlined.has(future),
     ref,
