@@ -16,8 +16,8 @@ const mostWaiting = 1 << 16;
 
 /**
  * Drops calls of functions that last less than a threshold, as `uftrace -t` does. Their own calls are shorter still
- * and are dropped too. Polls, states and uses of locks stay, and calls that were still open when the last event came:
- * one that hangs has none behind it. Order is kept: while a call is too young to decide on, the
+ * and are dropped too. Polls, states and uses of locks stay, and calls that were still open when the last event came,
+ * before the end or a reset: one that hangs has none behind it. Order is kept: while a call is too young to decide on, the
  * events after its begin wait, for at most the threshold.
  */
 export class Threshold extends Filter {
@@ -34,7 +34,8 @@ export class Threshold extends Filter {
 
   event(event: TraceEvent): void {
     const time = event.type === 'gap' ? event.from : event.time;
-    if (this.#lost.length > 0) this.#forgetLost(event.type === 'gap' ? undefined : time);
+    const isEnd = event.type === 'gap' || event.type === 'reset';
+    if (this.#lost.length > 0) this.#forgetLost(isEnd ? undefined : time);
     this.#release(time);
     // Each use of a lock says who holds it from then on.
     if ('function' in event && event.function.kind === 'lock') {
@@ -79,7 +80,7 @@ export class Threshold extends Filter {
     }
   }
 
-  /** An event after them proves that they were short; a gap does not. */
+  /** An event after them proves that they were short; a gap or a reset does not. */
   #forgetLost(time: number | undefined): void {
     const [, last] = this.#lost;
     if (time !== undefined && last !== undefined && 'time' in last && last.time === time) return;

@@ -385,7 +385,7 @@ t.test('a threshold leaves out exactly the calls that are shorter, in order', as
 });
 
 t.test(
-  'what nobody saw return may have lasted: at the end, before a gap, and where no return is observed',
+  'what nobody saw return may have lasted: at the end, before a gap or a reset, and where no return is observed',
   async (t) => {
     const call = (time: number, depth: number) => ({
       function: leaf,
@@ -404,6 +404,9 @@ t.test(
       { type: 'call-begin', ...call(40, 0) },
       lost(40, 50, 0),
       { type: 'gap', from: nanos(50), to: nanos(9000) },
+      { type: 'call-begin', ...call(9050, 0) },
+      lost(9050, 9060, 0),
+      { type: 'reset', time: nanos(9060) },
       { type: 'call-begin', ...call(9100, 0) },
       { type: 'call-begin', ...call(9200, 1) },
       lost(9200, 9200, 1),
