@@ -7,6 +7,7 @@ import {
   type PollEnd,
   type PollLost,
   TimedFold,
+  type TraceEvent,
   timeText,
 } from '../../trace/index.js';
 import { below, invalid, objectAt } from '../json.js';
@@ -25,6 +26,8 @@ class Timed {
   readonly durations = new Durations();
   readonly longest: Longest;
   total = 0;
+  /** Those that have begun. */
+  begun = 0;
   /** Where the longest one began. */
   place: Place | undefined;
 
@@ -84,12 +87,10 @@ export const times: SectionKind = {
   },
 };
 
-const mostLost = 1000;
-
 /** Adds the time of each call and poll to what it is chosen by. */
 class Times extends TimedFold {
   readonly #timed: readonly Timed[];
-  /** Polls whose end was not seen, and how long they took at least: the end of one may still come. */
+  /** Polls that were open when the boot or the trace ended, as far as is known so far; when that was. */
   readonly #lost = new Map<AnyBegin, number>();
 
   constructor(timed: readonly Timed[]) {
@@ -97,30 +98,35 @@ class Times extends TimedFold {
     this.#timed = timed;
   }
 
-  protected began(): void {}
+  protected began(begin: AnyBegin): void {
+    this.#goesOn(begin.time);
+    for (const each of this.#timed) if (each.selector.matches(begin)) each.begun++;
+  }
 
-  protected returned({ begin }: PollEnd | CallEnd, { time, total }: CallTime): void {
+  protected returned({ begin, time: now }: PollEnd | CallEnd, { time, total }: CallTime): void {
+    this.#goesOn(now);
     if (begin) this.#lost.delete(begin);
     this.#add(begin, time, total);
   }
 
-  /** A poll that blocks for ever has no end: so long it took at least. */
-  protected override lost({ type, begin, time, began }: PollLost | CallLost): void {
-    if (type !== 'poll-lost' || !begin) return;
-    this.#lost.set(begin, time - began);
-    if (this.#lost.size > mostLost) this.#settle(1);
+  protected override lost({ type, begin, time }: PollLost | CallLost): void {
+    this.#goesOn(time);
+    if (type === 'poll-lost' && begin) this.#lost.set(begin, time);
   }
 
-  /** No further end comes. */
+  protected override other({ type }: TraceEvent): void {
+    if (type === 'reset') this.over();
+  }
+
+  /** Of a poll that was lost before, nothing says when it ended. */
+  #goesOn(now: number): void {
+    for (const [begin, time] of this.#lost) if (time < now) this.#lost.delete(begin);
+  }
+
+  /** No further end comes. A poll that blocks for ever is open until then: so long it took at least. */
   over(): void {
-    this.#settle(this.#lost.size);
-  }
-
-  #settle(count: number): void {
-    for (const [begin, time] of [...this.#lost].slice(0, count)) {
-      this.#lost.delete(begin);
-      this.#add(begin, time, time);
-    }
+    for (const [begin, time] of this.#lost) this.#add(begin, time - begin.time, time - begin.time);
+    this.#lost.clear();
   }
 
   #add(begin: AnyBegin | undefined, time: number, total: number): void {
@@ -136,12 +142,15 @@ function verdict(timed: Timed, measure: Measure, limit: number, end: Ending): Ve
   // The longest of some calls, and the sum of them, are lower bounds; of the others nothing is known.
   const isSurelyBroken = state === 'broken' && (measure === 'max' || measure === 'total');
   const isUnsure = !isSeen || (selector.isPartial(end) && !isSurelyBroken);
+  const open = timed.begun - durations.count;
+  const came = open > 0 ? 'no end of it was seen' : selector.isProbed(end) ? 'never came' : selector.missing(end);
+  const without = open > 0 ? `, without ${open} whose end was not seen` : '';
   const partly = selector.isPartial(end) ? `, and not all were seen: ${selector.missing(end)}` : '';
   return {
     ...{ section: 'times', subject: `${selector.text} ${measure}` },
     state: isUnsure ? 'unseen' : state,
     limit: `at most ${timeText(limit)}`,
-    measured: isSeen ? text + partly : selector.isProbed(end) ? 'never came' : selector.missing(end),
+    measured: isSeen ? text + without + partly : came,
     ...{ bound: limit, value: isSeen ? value : undefined, place },
   };
 }
