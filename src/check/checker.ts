@@ -1,4 +1,13 @@
-import { Fold, isOfPart, type TraceEvent, type TraceFacts, type TraceInfo, timeOf } from '../trace/index.js';
+import { plural } from '../text/index.js';
+import {
+  Fold,
+  isOfPart,
+  type RecordingFacts,
+  type TraceEvent,
+  type TraceFacts,
+  type TraceInfo,
+  timeOf,
+} from '../trace/index.js';
 import type { BudgetFile } from './budget-file.js';
 import type { Json, JsonObject } from './json.js';
 import type { Ending, HeadRoom, Names, Verdict } from './section.js';
@@ -13,6 +22,8 @@ export class Checker extends Fold {
   readonly #seen = new Set<string>();
   /** Things whose names are in `#seen`. */
   readonly #known = new Set<object>();
+  /** Of the link to the stub. */
+  #breaks = 0;
 
   constructor(budget: BudgetFile) {
     super();
@@ -29,6 +40,7 @@ export class Checker extends Fold {
 
   event(event: TraceEvent): void {
     this.#now = timeOf(event);
+    if (event.type === 'gap' && event.why === undefined) this.#breaks++;
     this.#learn(event);
     for (const { section } of this.budget.sections) section.event(event);
   }
@@ -36,7 +48,7 @@ export class Checker extends Fold {
   /** A verdict a limit, in the order of the file. Call it when the trace is over. */
   verdicts(): Verdict[] {
     const end = this.#ending();
-    return [...lossesOf(end), ...this.budget.sections.flatMap(({ section }) => section.verdicts(end))];
+    return [...wholeness(end), ...this.budget.sections.flatMap(({ section }) => section.verdicts(end))];
   }
 
   /** The budget file with limits of this trace, and head room. */
@@ -53,10 +65,16 @@ export class Checker extends Fold {
   #ending(): Ending {
     const clock = { name: 'none', resolutionNs: 1, guest: false };
     const info = this.#info ?? { program: '', buildId: undefined, arch: '', clock, harts: [] };
-    return { info, facts: this.#facts, now: this.#now, seen: this.#seen };
+    const facts = this.#facts;
+    // A trace of another program has no facts.
+    const isCut = facts ? facts.isCut === true : this.#info === undefined;
+    const lacks = lacksOf(facts?.recording, isCut, this.#breaks);
+    return { info, facts, now: this.#now, seen: this.#seen, lacks };
   }
 
   #learn(event: TraceEvent): void {
+    // Its Future may have other polls, whose begins are known.
+    if (event.type === 'derived-poll') this.#seen.add(`derived:${event.future.future}`);
     const thing = 'function' in event ? event.function : 'future' in event ? event.future : undefined;
     if (thing !== undefined && this.#known.has(thing)) return;
     const selector = selectorsOf(event);
@@ -66,19 +84,25 @@ export class Checker extends Fold {
   }
 }
 
-/** What the trace does not have, so that budgets may be kept only because it is missing. */
-function lossesOf({ facts }: Ending): Verdict[] {
-  const { missing = 0, tailLost = false, leftOut = 0 } = facts?.recording ?? {};
+/** What the trace does not have, so that of most budgets nothing is sure. */
+function lacksOf(
+  { missing = 0, tailLost = false, leftOut = 0 }: Partial<RecordingFacts> = {},
+  isCut: boolean,
+  breaks: number,
+): string {
   const why = [
-    ...(facts === undefined || facts.isCut ? ['its end is missing'] : []),
+    ...(isCut ? ['its end is missing'] : []),
     ...(missing > 0 ? [`${missing} records are missing`] : []),
+    ...(breaks > 0 ? [`nothing was recorded while the link was broken, ${plural(breaks, 'time')}`] : []),
     ...(leftOut > 0 ? [`${leftOut} earlier events were left out by --last`] : []),
     ...(tailLost ? ['its last records were not read'] : []),
   ];
-  if (why.length === 0) return [];
-  return [
-    { section: 'trace', subject: 'whole', state: 'unseen', limit: 'nothing is missing', measured: why.join(', ') },
-  ];
+  return why.join(', ');
+}
+
+function wholeness({ lacks }: Ending): Verdict[] {
+  if (lacks === '') return [];
+  return [{ section: 'trace', subject: 'whole', state: 'unseen', limit: 'nothing is missing', measured: lacks }];
 }
 
 /** Functions that are called more often are no phases of a boot. */

@@ -36,6 +36,8 @@ export interface Ending {
   readonly now: number;
   /** Names of what was seen, as selectors: `fn:labkern::work::deep0`. */
   readonly seen: ReadonlySet<string>;
+  /** What the trace does not have: `3 records are missing`. Empty if it is whole. */
+  readonly lacks: string;
 }
 
 /** Numbers that `--update` writes are so much above (or below) what was measured: 0.25 for a quarter. */

@@ -85,8 +85,8 @@ export class Selector {
 
   /** Whether the recording could have seen all of it: an event or a probe has such a name, and none was left out. */
   isProbed(end: Ending): boolean {
-    if (this.#word === 'reset') return true;
-    if (this.#leftOut(end) !== undefined) return false;
+    if (this.isPartial(end)) return false;
+    if (this.#word === 'reset' || [...this.#known.values()].includes(true)) return true;
     return !this.#needsWakes(end) && this.#namesIn(end).some(this.#matches);
   }
 
@@ -101,7 +101,7 @@ export class Selector {
   #namesIn({ seen, facts }: Ending): string[] {
     const prefix = `${seenAs[this.#word]}:`;
     const isOwn = (each: string): boolean => each.startsWith(prefix);
-    const others = new Set([...seen].filter((each) => !isOwn(each) && !each.startsWith('wake:')).map(nameOf));
+    const others = new Set([...seen].filter((each) => !isOwn(each) && !/^(wake|derived):/.test(each)).map(nameOf));
     const probes = (facts?.probes ?? []).map(({ name }) => name);
     const uses = new Map<string, number>();
     for (const name of probes) uses.set(name, (uses.get(name) ?? 0) + 1);
@@ -109,25 +109,39 @@ export class Selector {
     return [...[...seen].filter(isOwn).map(nameOf), ...probes.filter((name) => !isOther(name))];
   }
 
-  /** Whether probes of it were left out, or switched off on the way. */
+  /** Whether there may have been more of it than was seen. */
   isPartial(end: Ending): boolean {
-    return this.#leftOut(end) !== undefined;
+    return this.#lack(end) !== undefined;
   }
 
   /** Why not all of it could be seen: `nothing in the trace has this name; nearest: ...`. */
   missing(end: Ending): string {
-    const leftOut = this.#leftOut(end);
-    if (leftOut) {
-      const why = leftOut.why === undefined ? '' : ` (${leftOut.why})`;
-      return `the probe of ${subjectsOf(leftOut).find((name) => this.#matches(name))} was left out, or switched off on the way${why}`;
-    }
+    const lack = this.#lack(end);
+    if (lack !== undefined) return lack;
     if (this.#needsWakes(end)) return 'no wake is in the trace: record with --wakes';
     const near = nearest(this.#glob, this.#namesIn(end));
     return `nothing in the trace has this name${near.length > 0 ? `; nearest: ${near.join(', ')}` : ''}`;
   }
 
-  #leftOut({ facts }: Ending): ProbeFact | undefined {
-    return probesLeftOut(facts?.probes ?? []).find((probe) => subjectsOf(probe).some((name) => this.#matches(name)));
+  #lack({ facts, seen, lacks }: Ending): string | undefined {
+    const lacking = lacks === '' ? undefined : lacks;
+    if (this.#word === 'reset') return lacking;
+    const probes = facts?.probes ?? [];
+    const nameIn = (probe: ProbeFact): string | undefined => subjectsOf(probe).find(this.#matches);
+    const leftOut = probesLeftOut(probes).find(nameIn);
+    if (leftOut) {
+      const why = leftOut.why === undefined ? '' : ` (${leftOut.why})`;
+      return `the probe of ${nameIn(leftOut)} was left out, or switched off on the way${why}`;
+    }
+    if (this.#word === 'return') {
+      const blind = probes.find((probe) => probe.unseenReturn !== undefined && nameIn(probe));
+      if (blind) return `that ${nameIn(blind)} returns is not seen (${blind.unseenReturn})`;
+    }
+    const derived = [...seen].filter((each) => each.startsWith('derived:')).map(nameOf);
+    const inlined = [...derived, ...(facts?.recording?.unseen ?? [])].find(this.#matches);
+    if (seenAs[this.#word] === 'poll' && inlined !== undefined)
+      return `the compiler inlined polls of ${inlined}, of which not all are seen`;
+    return lacking;
   }
 }
 

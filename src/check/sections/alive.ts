@@ -16,14 +16,19 @@ export const alive: SectionKind = {
       bounds: boundsAt(given, below(at, glob)),
     }));
     const tasks = new TaskSummary();
+    /** Of many tasks that have ended some have no row. */
+    const names = new Set<string>();
     const living = (matches: (name: string) => boolean): TaskRow[] =>
       tasks.rows().filter((row) => isAlive(row) && matches(row.future));
     return {
-      event: (event) => tasks.event(event),
-      verdicts: () =>
+      event: (event) => {
+        tasks.event(event);
+        if (event.type === 'poll-begin') names.add(event.root.future.future);
+      },
+      verdicts: ({ lacks }) =>
         wanted.map(({ glob, matches, bounds }) => {
-          const isSeen = tasks.rows().some(({ future }) => matches(future));
-          return verdict(glob, bounds, living(matches), isSeen);
+          const isSeen = [...names].some(matches);
+          return verdict(glob, bounds, living(matches), isSeen, lacks);
         }),
       updated: () => Object.fromEntries(wanted.map(({ glob, matches }) => [glob, living(matches).length])),
     };
@@ -36,7 +41,7 @@ function isAlive({ state, ended_ns }: TaskRow): boolean {
 
 const mostNamed = 3;
 
-function verdict(glob: string, bounds: Bounds, rows: readonly TaskRow[], isSeen: boolean): Verdict {
+function verdict(glob: string, bounds: Bounds, rows: readonly TaskRow[], isSeen: boolean, lacks: string): Verdict {
   const { length: count } = rows;
   const isKept = count >= bounds.min && count <= bounds.max;
   const named = rows.slice(0, mostNamed).map((row) => {
@@ -48,10 +53,11 @@ function verdict(glob: string, bounds: Bounds, rows: readonly TaskRow[], isSeen:
   const where = first && (first.await ?? { file: first.file, line: first.line });
   return {
     ...{ section: 'alive', subject: glob },
-    state: !isKept ? 'broken' : isSeen ? 'kept' : 'unseen',
+    // The last poll of a task may be what is missing.
+    state: lacks !== '' ? 'unseen' : !isKept ? 'broken' : isSeen ? 'kept' : 'unseen',
     limit: `${boundsText(bounds)} at the end`,
     measured: isSeen
-      ? `${count}${count > 0 ? `: ${named.join(', ')}${more}` : ''}`
+      ? `${count}${count > 0 ? `: ${named.join(', ')}${more}` : ''}${lacks && `, but ${lacks}`}`
       : 'no task of the trace has this name',
     ...{ bound: nearBound(bounds, count), value: count },
     place: where && { file: where.file ?? undefined, line: where.line ?? undefined },

@@ -26,7 +26,11 @@ class Stretch {
   }
 
   event(event: TraceEvent): void {
-    if (event.type === 'gap') return;
+    if (event.type === 'gap') {
+      // The next `to` may be in it.
+      this.#since = undefined;
+      return;
+    }
     const { time } = event;
     if (this.#since && this.to.matches(event)) {
       const took = time - this.#since.time;

@@ -27,7 +27,7 @@ const kinds = Object.keys({
 /** `"findings": { "allow": ["large-future"], "long_poll": "10ms" }`: all other findings are errors. */
 export const findings: SectionKind = {
   key: 'findings',
-  proposed: () => ({ allow: [] }),
+  proposed: ({ tasks, functions }) => (tasks.length === 0 && functions.length > 0 ? undefined : { allow: [] }),
   parse(value, at) {
     const { allow = [], long_poll: longPoll } = objectAt(value, at, ['allow', 'long_poll']);
     const allowed = new Set(
@@ -36,13 +36,14 @@ export const findings: SectionKind = {
     const longPollNs = longPoll === undefined ? undefined : timeAt(longPoll, below(at, 'long_poll'));
     const tasks = new TaskSummary();
     const search = new Findings({ longPollNs });
-    const found = ({ facts }: Ending): readonly Finding[] => {
-      // Where stops took time, findings about time are made of it; as at the end of a recording.
+    // Where stops took time, findings about time are made of it; as at the end of a recording.
+    const timesOf = ({ facts }: Ending) => {
       const disturbance = disturbanceOf(facts);
-      const times = { ...disturbance, isTimed: disturbance !== undefined || longPollNs !== undefined };
-      // A trace does not say whether every wake was seen, so idle polls are not among these.
-      return search.all(tasks.rows(), { ...times, seesWakes: false }, (root) => tasks.numberOf(root));
+      return { ...disturbance, isTimed: disturbance !== undefined || longPollNs !== undefined };
     };
+    // A trace does not say whether every wake was seen, so idle polls are not among these.
+    const found = (end: Ending): readonly Finding[] =>
+      search.all(tasks.rows(), { ...timesOf(end), seesWakes: false }, (root) => tasks.numberOf(root));
     return {
       event: (event) => {
         tasks.event(event);
@@ -52,7 +53,11 @@ export const findings: SectionKind = {
         const bad = found(end).filter(({ kind }) => !allowed.has(kind));
         if (bad.length > 0) return bad.map(verdict);
         const limit = allowed.size === 0 ? 'none' : `none but ${[...allowed].join(', ')}`;
-        return [{ section: 'findings', subject: 'findings', state: 'kept', limit, measured: 'none' }];
+        const unsure = tasks.rows().length === 0 ? 'no task is in the trace' : end.lacks;
+        const state = unsure === '' ? 'kept' : 'unseen';
+        const aside = search.leftOut(timesOf(end));
+        const without = aside === 0 ? '' : `, without ${aside} about long polls or waits, in which tracing took time`;
+        return [{ section: 'findings', subject: 'findings', state, limit, measured: (unsure || 'none') + without }];
       },
       updated: (end) => ({
         allow: [...new Set([...allowed, ...found(end).map(({ kind }) => kind)])].sort(),

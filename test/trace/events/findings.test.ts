@@ -235,7 +235,7 @@ t.test('budgets of a longest time set aside the same, and are broken by what is 
     for (const [from, ns] of lasted) longest.add({ from, ns, place: undefined });
     const probes = stops ? ([{ name: 'a', engine: 'stop' }] as const) : [];
     const facts = { probes, recording } as unknown as TraceFacts;
-    const { state, longest: found, note } = longest.judged({ info, facts, now: 1e9, seen: new Set() });
+    const { state, longest: found, note } = longest.judged({ info, facts, now: 1e9, seen: new Set(), lacks: '' });
     return [state, found?.ns, note.replace(/ longer.*/, '')];
   };
   t.strictSame(judged(40e6, { stoppedAt: ['60000000'] }), ['kept', 40e6, '']);
@@ -251,7 +251,7 @@ t.test('budgets of a longest time set aside the same, and are broken by what is 
   const recording = { stoppedAt: ['0', '90000000'], ringWaitedNs: 30e6 };
   const facts = { probes: [], recording } as unknown as TraceFacts;
   t.equal(
-    addedText({ info, facts, now: 1e9, seen: new Set() }),
+    addedText({ info, facts, now: 1e9, seen: new Set(), lacks: '' }),
     ', with what tracing added: the target stood 2 times and waited 30.0 ms for room, which max sets aside',
   );
 });
