@@ -60,8 +60,10 @@ export function meaningOf(literal: Literal, op: Op, shape: Shape, text: string):
   const { name } = literal;
   const isIn = op === 'eq';
   if (shape.kind === 'enumeration') {
-    const value = [...shape.names].find(([, each]) => each === name || each.endsWith(`::${name}`))?.[0];
-    if (value === undefined) throw noVariant(text, shape, name, [...shape.names.values()]);
+    const bits = [...shape.names].find(([, each]) => each === name || each.endsWith(`::${name}`))?.[0];
+    if (bits === undefined) throw noVariant(text, shape, name, [...shape.names.values()]);
+    // The names have their bits, a comparison has a number.
+    const value = shape.signed ? BigInt.asIntN(8 * (shape.size ?? 8), bits) : bits;
     return { accepts: (found) => (found === value) === isIn, target: { op, value } };
   }
   if (shape.kind !== 'enum') throw typeError(`${text} is a ${shape.name}, which has no variant ${name}`);

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { meaningOf, scalarOf } from '../../../src/probes/expressions/literal.js';
 import type { Shape, ShapeKind } from '../../../src/values/shape.js';
+import { scalarValue } from '../../../src/values/value.js';
 
 const shape = (kind: ShapeKind, name = 'T', size: number | undefined = 8): Shape => ({
   ...kind,
@@ -93,6 +94,31 @@ t.test('an enum without members: by the whole name, or its end', async (t) => {
     message: 'mode, a Mode, has no variant Idel',
     hint: 'did you mean Idle? its variants: Idle, kern::Mode::Busy',
   });
+});
+
+t.test('an enum without members whose numbers are below zero', async (t) => {
+  const level = shape(
+    {
+      kind: 'enumeration',
+      names: new Map([
+        [0xffn, 'Low'],
+        [0n, 'Mid'],
+      ]),
+      signed: true,
+    },
+    'Level',
+    1,
+  );
+  for (const byte of [0xff, 0, 1]) {
+    const value = scalarValue(level, Uint8Array.of(byte));
+    const found = BigInt.asIntN(8, BigInt(byte));
+    const isLow = value.kind === 'enumerator' && value.name === 'Low';
+    t.equal(isLow, byte === 0xff);
+    t.equal(meaningOf(word('Low'), 'eq', level, 'x').accepts(found), isLow);
+    t.equal(meaningOf(word('Low'), 'ne', level, 'x').accepts(found), !isLow);
+  }
+  // As a trampoline compares it, with its sign.
+  t.same(meaningOf(word('Low'), 'eq', level, 'x').target, { op: 'eq', value: -1n });
 });
 
 t.test('a variant holds for its own numbers, and for no other', async (t) => {
