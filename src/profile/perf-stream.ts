@@ -11,7 +11,7 @@ import { RsptraceError } from '../base/errors.js';
 export interface PerfSample {
   readonly pid: number;
   readonly tid: number;
-  /** Nanoseconds since the machine's start. */
+  /** Nanoseconds since the machine's start, rounded after 104 days. */
   readonly time: number;
   readonly inKernel: boolean;
   /** Where in the kernel, with marks among the addresses. */
@@ -129,7 +129,7 @@ function sampleOf(reader: ByteReader, misc: number, attributes: Attributes | und
   if (attributes === undefined) throw damaged('a sample comes before what describes it');
   if (attributes.samples & ID) reader.skip(8);
   reader.skip(8);
-  const [pid, tid, time] = [reader.u32(), reader.u32(), reader.u64n()];
+  const [pid, tid, time] = [reader.u32(), reader.u32(), Number(reader.u64())];
   reader.skip(8 * skipped.filter((bit) => attributes.samples & bit).length);
   const chain: bigint[] = [];
   for (let left = reader.u64n(); left > 0; left--) chain.push(reader.u64());

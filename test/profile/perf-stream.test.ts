@@ -46,6 +46,20 @@ t.test('samples, as perf script prints them', async (t) => {
   t.ok(stream.isSampling);
 });
 
+t.test('of a machine that has run for longer than 104 days', async (t) => {
+  const { samples } = read([recording]);
+  const longer = Buffer.from(recording);
+  for (const { time } of samples) {
+    const bytes = Buffer.alloc(8);
+    bytes.writeBigUInt64LE(BigInt(time));
+    longer.writeBigUInt64LE(BigInt(time) + 2n ** 54n, recording.indexOf(bytes));
+  }
+  t.same(
+    read([longer]).samples.map(({ time }) => time),
+    samples.map(({ time }) => time + 2 ** 54),
+  );
+});
+
 t.test('in pieces of any size', async (t) => {
   const whole = read([recording]).samples;
   for (const size of [1, 7, 100, 1000]) {
