@@ -172,8 +172,8 @@ export class ValueReading {
   #fields(fields: readonly FieldShape[], place: ObjectPlace): FieldValue[] {
     const found: FieldValue[] = [];
     for (const field of fields) {
-      // The remaining elements would all be cut, one by one.
-      if (this.#left.values <= 0 && found.length > 0) break;
+      // One that is cut stands for all that are left out behind it.
+      if (this.#left.values < 0 && found.length > 0) break;
       const [shape, at] = [field.type(), place.inside(field.offset)];
       const value = field.bits === undefined ? this.read(shape, at) : this.#bitField(shape, field.bits, at);
       found.push({ name: fieldName(field.name), value });

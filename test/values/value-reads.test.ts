@@ -1,7 +1,7 @@
 // How often what was read is worked out: the types of it count that.
 import t from 'tap';
 import { type Addr, addr } from '../../src/base/addr.js';
-import { ObjectPlace, readValue, type Shape, type Shapes } from '../../src/values/index.js';
+import { formatValue, ObjectPlace, readValue, type Shape, type Shapes } from '../../src/values/index.js';
 
 t.test('a value that is known is not worked out again when others are read', async (t) => {
   const count = 400;
@@ -39,4 +39,20 @@ t.test('a value that is known is not worked out again when others are read', asy
     t.match(one, { kind: 'pointer', target: { kind: 'integer', value: one.kind === 'pointer' ? one.address : -1n } });
   t.equal(reads, count + 1);
   t.ok(asked < 4 * count, `${asked} times for ${count}`);
+});
+
+t.test('a struct of more members than are shown says so', async (t) => {
+  const byte: Shape = { kind: 'integer', signed: false, character: false, name: 'u8', size: 1, die: undefined };
+  const fields = ['a', 'b', 'c', 'd'].map((name, offset) => ({ name, offset, bits: undefined, type: () => byte }));
+  const of = { short: 'Four', view: () => undefined, name: 'Four', size: 4, die: undefined } as const;
+  const four: Shape = { kind: 'struct', fields, ...of };
+  const place = ObjectPlace.bytes(Uint8Array.of(1, 2, 3, 4));
+  const memory = { read: async () => undefined };
+  const shown = async (values: number): Promise<string> =>
+    formatValue(await readValue({} as Shapes, memory, four, place, { limits: { values } }));
+  // The struct itself is one.
+  t.equal(await shown(5), 'Four { a: 1, b: 2, c: 3, d: 4 }');
+  t.equal(await shown(4), 'Four { a: 1, b: 2, c: 3, d: .. }');
+  t.equal(await shown(3), 'Four { a: 1, b: 2, c: .. }');
+  t.equal(await shown(2), 'Four { a: 1, b: .. }');
 });
