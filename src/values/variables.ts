@@ -97,8 +97,9 @@ export async function placeOf(
   const { die } = variable;
   const constant = die.locate(DW_AT.const_value);
   if (constant !== undefined && !die.has(DW_AT.location)) {
-    const block = die.block(DW_AT.const_value);
-    return ObjectPlace.bytes(block ?? wordBytes(die.big(DW_AT.const_value) ?? 0n, 16));
+    const value = die.big(DW_AT.const_value);
+    const bytes = die.block(DW_AT.const_value) ?? (value === undefined ? undefined : wordBytes(value, 16));
+    return bytes && ObjectPlace.bytes(bytes);
   }
   const pc = frame === undefined ? Number.NaN : die.unit.codes.toCode(frame.pc);
   const expression = locationAt(die, DW_AT.location, pc);
@@ -113,8 +114,9 @@ export async function placeOf(
       at: partAt(location, frame),
     }),
   );
-  // A piece with a number of bits that is no multiple of 8: no compiler for these machines emits that.
+  // A piece with a number of bits that is no multiple of 8, or of bits in the middle of a register: hardly ever emitted.
   if (parts.some((p) => p.size !== Number.POSITIVE_INFINITY && !Number.isInteger(p.size))) return undefined;
+  if (found.pieces.some(({ bitOffset }) => bitOffset !== 0)) return undefined;
   return ObjectPlace.parts(parts);
 }
 
