@@ -104,7 +104,8 @@ export class Target implements AsyncDisposable {
   readonly #own: OwnMachine | undefined;
   readonly #asked: Asked[] = [];
   readonly #dispose: () => Promise<void>;
-  #isRunning = false;
+  /** The run that is under way, and what ends it. */
+  #running: { readonly stopper: AbortController; readonly over: Promise<unknown> } | undefined;
   /** The last run that there was. */
   #before: Recording | undefined;
 
@@ -153,27 +154,31 @@ export class Target implements AsyncDisposable {
    */
   async run(options: RunOptions = {}): Promise<Recording> {
     this.#begin();
-    this.#isRunning = true;
     const stopper = new AbortController();
+    const run = this.#runUntil(stopper, options);
+    this.#running = { stopper, over: run.catch(() => {}) };
+    return run.finally(() => {
+      this.#running = undefined;
+    });
+  }
+
+  async #runUntil(stopper: AbortController, options: RunOptions): Promise<Recording> {
     let failed: { readonly thrown: unknown } | undefined;
-    const handlers = new Handlers(this.#asked);
+    // A handler may ask for more: those are for the next run.
+    const handlers = new Handlers([...this.#asked]);
     const handlerCalls = new HandlerCalls(handlers, (thrown) => {
       failed ??= { thrown };
       stopper.abort();
     });
-    try {
-      const recording = await this.#record(options, handlers, handlerCalls, stopper.signal);
-      this.#before = recording;
-      // What the guest wrote last is still on its way.
-      if (recording.end === 'guest-ended' && this.#own)
-        await Promise.race([this.#own.ended, delay(lastWordsMs, undefined, { ref: false })]);
-      await handlerCalls.done();
-      this.#learn(handlers, recording.engines);
-      if (failed) throw failed.thrown;
-      return recording;
-    } finally {
-      this.#isRunning = false;
-    }
+    const recording = await this.#record(options, handlers, handlerCalls, stopper.signal);
+    this.#before = recording;
+    // What the guest wrote last is still on its way.
+    if (recording.end === 'guest-ended' && this.#own)
+      await Promise.race([this.#own.ended, delay(lastWordsMs, undefined, { ref: false })]);
+    await handlerCalls.done();
+    this.#learn(handlers, recording.engines);
+    if (failed) throw failed.thrown;
+    return recording;
   }
 
   async #record(
@@ -241,13 +246,17 @@ export class Target implements AsyncDisposable {
     return (await stacksAt(this.session, program, options)).harts;
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.#dispose();
+  /** A run that is under way is ended first: it takes its own out. One whose handler does not return is left. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    const { stopper, over } = this.#running ?? {};
+    stopper?.abort();
+    await Promise.race([over, delay(lastWordsMs, undefined, { ref: false })]);
+    await this.#dispose();
   }
 
   /** What is asked of the target now may read its ELF anew. */
   #begin(): void {
-    if (this.#isRunning) {
+    if (this.#running) {
       throw new RsptraceError('USAGE', 'the target runs: it can be looked at when its run has ended', {
         hint: 'await target.run(...) first',
       });
