@@ -71,7 +71,7 @@ export class OpenCalls<T extends OpenCall> {
 
   /** Everything that is open, track by track. */
   all(): T[] {
-    return [...this.#harts, ...this.#threads].flatMap((open) => open ?? []);
+    return [...Object.values(this.#harts), ...Object.values(this.#threads)].flat();
   }
 
   #of({ hart, thread }: Track): T[] | undefined {

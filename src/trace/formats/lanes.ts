@@ -1,6 +1,7 @@
 import { awaitPlace, waitText } from '../events/await-place.js';
 import type {
   AnyBegin,
+  AnyEnd,
   CallBegin,
   CallEnd,
   CallLost,
@@ -180,7 +181,7 @@ export class Lanes implements TraceSink {
     const poll = pollOf(this.#open.end(event));
     const life = this.#life(poll?.begin.root ?? event.root, event.time);
     if (poll === undefined) {
-      this.#writer.orphan?.(event);
+      this.#orphan(event);
     } else {
       if (poll.onRootLane) this.#writer.rootLeave?.(poll.begin, event.time, event);
       this.#writer.leave?.(poll.begin, event.time, event);
@@ -216,8 +217,19 @@ export class Lanes implements TraceSink {
       this.#lose(poll, event.time, 'lost');
     } else {
       this.#life(event.root, event.time);
-      this.#writer.orphan?.(event);
+      this.#orphan(event);
     }
+  }
+
+  #orphan(event: AnyEnd): void {
+    this.#tell(event.thread);
+    this.#writer.orphan?.(event);
+  }
+
+  #tell(thread: ThreadRef | undefined): void {
+    if (!thread || this.#threads[thread.key] === thread) return;
+    this.#threads[thread.key] = thread;
+    this.#writer.thread?.(thread);
   }
 
   /** The first wake since a poll began causes the next one; others do nothing. */
@@ -242,17 +254,14 @@ export class Lanes implements TraceSink {
   #callEnd(event: CallEnd | CallLost): void {
     this.#cutAfter(event.begin, event.time);
     const begin = this.#open.end(event)?.begin;
-    if (begin === undefined) this.#writer.orphan?.(event);
+    if (begin === undefined) this.#orphan(event);
     else this.#writer.leave?.(begin, event.time, event.type === 'call-end' ? event : 'lost', this.#served.ended(begin));
   }
 
   /** A slice begins on its track. */
   #starts(begin: AnyBegin): void {
     const { thread, around, time } = begin;
-    if (thread && this.#threads[thread.key] !== thread) {
-      this.#threads[thread.key] = thread;
-      this.#writer.thread?.(thread);
-    }
+    this.#tell(thread);
     if (around && isOnTrack(around, begin)) this.#cutAfter(around, time);
   }
 

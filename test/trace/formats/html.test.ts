@@ -345,3 +345,14 @@ t.test('samples are no calls, and a profile does not say that what has no probe 
   t.same(numbers, { f: [1, 0], '[samples]': [0, 0], spin: [0, 1] });
   t.match(mixed?.notes, [/^functions and Futures without a probe are not in the trace/]);
 });
+
+t.test('an end on the stack of a thread on which nothing was seen to begin is a mark there', async (t) => {
+  const [fn] = callsOf(['late']).flatMap((event) => ('function' in event ? event.function : []));
+  const thread = { key: 3, stack: addr(0x4000n) };
+  const at = { type: 'call-end', hart: 0, depth: 0, time: nanos(9), began: nanos(2), thread, function: fn };
+  const trace = reported('late.html', [at as TraceEvent]);
+  t.same(
+    [...trace.lane].map((lane) => trace.lanes[lane - 1]?.name),
+    ['stack 0x4000'],
+  );
+});

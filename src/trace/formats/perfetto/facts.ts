@@ -16,7 +16,7 @@ import type {
 import { probeFrom, probeJson, savedProbe } from '../../events/facts.js';
 import { sampleFactsFrom, sampleFactsJson } from '../../events/sample-facts.js';
 import { Damage } from '../read/fields.js';
-import type { TrackEvent } from './read/track-event.js';
+import { allArguments, type TrackEvent } from './read/track-event.js';
 import type { Annotations } from './write/annotations.js';
 
 /** Of the layout of tracks, names and annotations. */
@@ -152,10 +152,10 @@ export function putRecording(into: Annotations, recording: RecordingFacts): void
 export class FactsReader {
   facts: TraceFacts | undefined;
 
-  engines({ arguments: values }: TrackEvent): void {
+  engines(event: TrackEvent): void {
     const probes: ProbeFact[] = [];
     let ownTime: OwnTime | undefined;
-    for (const { name, value } of values) {
+    for (const { name, value } of allArguments(event)) {
       const probe = parsedAs(value, savedProbe);
       if (probe) probes.push(probeFrom(probe));
       else if (name === OWN_TIME) ownTime = parsedAs(value, savedOwnTime);

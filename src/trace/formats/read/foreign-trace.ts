@@ -32,8 +32,8 @@ interface ForeignEvent extends Pick<TrackEvent, 'type' | 'time' | 'track' | 'nam
 
 /**
  * Gives a sink the events of a trace that another program wrote, and counts them. A slice is a call of a function of
- * that name, a track a hart, an instant a place that was reached. The first event is at 0. Counters, flows and
- * everything that is no slice or instant are left out.
+ * that name, a track a hart, an instant a place that was reached. The first event is at 0. Counters and
+ * all else that is no slice or instant are left out, and counted; so are flows, which are not.
  */
 export class ForeignTrace {
   readonly #sink: TraceSink;
@@ -44,7 +44,7 @@ export class ForeignTrace {
   #first: number | undefined;
   readonly info: TraceInfo;
   events = 0;
-  /** Ends without a begin. */
+  /** Ends without a begin, and what is neither a slice nor an instant. */
   unmatched = 0;
 
   constructor(program: string, sink: TraceSink) {
@@ -71,6 +71,7 @@ export class ForeignTrace {
     else if (isEnd && (depth === undefined || track.open.length === depth + 1)) this.#end(track, time);
     else if (isEnd) this.unmatched++;
     else if (event.type === EVENT.instant) this.#instant(track, event, time);
+    else this.unmatched++;
   }
 
   end(isCut: boolean): void {

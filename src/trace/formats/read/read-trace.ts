@@ -18,7 +18,7 @@ import { isPerfetto } from '../perfetto/perfetto.js';
 import type { TrackDescriptor } from '../perfetto/read/descriptors.js';
 import { OwnTrace } from '../perfetto/read/own-trace.js';
 import { Packets, uncompressing } from '../perfetto/read/packets.js';
-import type { PerfSample, TrackEvent } from '../perfetto/read/track-event.js';
+import { allArguments, type PerfSample, type TrackEvent } from '../perfetto/read/track-event.js';
 import { TrackEvents, type TrackEventTaker } from '../perfetto/read/track-events.js';
 import { isUftraceFolder, readUftrace } from '../uftrace/read.js';
 import { openBytes } from './bytes.js';
@@ -124,7 +124,7 @@ class Story implements TrackEventTaker {
       }
       this.#beginForeign();
     }
-    if (this.#own === undefined) this.#foreign?.event(event);
+    if (this.#own === undefined) this.#foreign?.event({ ...event, arguments: allArguments(event) });
     else if (event.category !== 'trace') this.#own.event(event);
     else if (event.name === 'engines') this.#facts.engines(event);
     else if (event.name === 'recording') this.#facts.recording(event);
@@ -170,9 +170,11 @@ class Story implements TrackEventTaker {
 
   #ownTrack(own: OwnTrace, descriptor: TrackDescriptor, newHart: (hart: HartInfo) => void): void {
     const { uuid, name, rank, isCounter, isProcess, isThread } = descriptor;
-    const isOther = name === 'tasks' || uuid === TRACK.console || uuid === TRACK.parts;
+    // A hart may have any name.
+    const group = rank < FIRST_THREAD_RANK ? undefined : name;
+    const isOther = group === 'tasks' || uuid === TRACK.console || uuid === TRACK.parts;
     if (isProcess || isThread || isCounter || isOther) own.other(uuid);
-    else if (name === 'gaps') own.gapsTrack(uuid);
+    else if (group === 'gaps') own.gapsTrack(uuid);
     else if (typeof uuid === 'number' && uuid % 2 === 1) own.root(descriptor);
     else if (rank >= FIRST_THREAD_RANK) own.thread(uuid, rank - FIRST_THREAD_RANK, name);
     else {

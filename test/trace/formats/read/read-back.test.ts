@@ -98,3 +98,47 @@ t.test('when something began is a time, or the trace is damaged', async (t) => {
     t.equal(code, 'TRACE_DAMAGED', began);
   }
 });
+
+const called = [
+  { type: 'call-begin', hart: 0, depth: 0, time: nanos(10), function: main, arguments: [] },
+  { type: 'call-end', hart: 0, depth: 0, time: nanos(20), began: nanos(10), function: main },
+] as TraceEvent[];
+
+t.test('a hart may be called as the tracks of tasks and gaps are', async (t) => {
+  for (const name of ['tasks', 'gaps', 'console']) {
+    const sink = openTrace(join(folder, 'named.pftrace'), { force: true });
+    sink.begin({
+      ...info,
+      harts: [
+        { number: 0, name: 'hart 0' },
+        { number: 1, name },
+      ],
+    });
+    for (const event of linked(called)) sink.event({ ...event, hart: 1 } as TraceEvent);
+    sink.end();
+    t.match(await readBack('named.pftrace'), [{ hart: 1 }, { hart: 1 }], name);
+  }
+});
+
+t.test('a probe may be on a function that is called as an annotation is', async (t) => {
+  const probes = ['wait', 'lock', 'task', 'main'].map((name) => ({ name, address, engine: 'none', why: 'too many' }));
+  write('probes.pftrace', called, { probes } as unknown as TraceFacts);
+  let facts: TraceFacts | undefined;
+  const end = (found?: TraceFacts): void => {
+    facts = found;
+  };
+  await readTrace(join(folder, 'probes.pftrace'), { ...onEvents(() => {}), end });
+  t.same(facts?.probes.map(({ name }) => name).sort(), ['lock', 'main', 'task', 'wait']);
+});
+
+t.test('an end is read back from the stack of a thread on which nothing was seen to begin', async (t) => {
+  const thread = { key: 3, stack: address };
+  write('end.pftrace', [{ ...called[1], thread }] as TraceEvent[]);
+  t.match(await readBack('end.pftrace'), [{ type: 'call-end', thread: { stack: address }, time: 20 }]);
+});
+
+t.test('the number of a thread may be any of 32 bits: a damaged trace has such', async (t) => {
+  const thread = { key: 2 ** 32 - 2 ** 21, stack: address };
+  const text = write('thread.csv', [{ ...called[0], thread }] as TraceEvent[]).toString();
+  t.match(text, `call,10,,0,${thread.key},0,main,`);
+});

@@ -441,6 +441,13 @@ t.test('damaged bytes make fewer or other events, or one error with a code', asy
   for (const code of ['TRACE_DAMAGED', 'none']) t.ok((codes.get(code) ?? 0) > cases(1000) / 20, code);
 });
 
+/** A trace as another program writes it, from protoc's text format. */
+function writeForeign(name: string, text: string): void {
+  const schema = ['--proto_path=test/trace/formats/read', 'test/trace/formats/read/foreign.proto'];
+  const bytes = execFileSync('protoc', ['--encode=perfetto.protos.Trace', ...schema], { input: text });
+  writeFileSync(join(folder, name), bytes);
+}
+
 t.test("another format, no file, a folder, a newer trace, another program's trace", async (t) => {
   const code = async (path: string) => {
     try {
@@ -483,9 +490,7 @@ t.test("another format, no file, a folder, a newer trace, another program's trac
       track_event { type: TYPE_SLICE_END track_uuid: 18000000000000000001 } }
     packet { timestamp: 2000 trusted_packet_sequence_id: 7
       track_event { type: TYPE_SLICE_END track_uuid: 18000000000000000001 } }`;
-  const schema = ['--proto_path=test/trace/formats/read', 'test/trace/formats/read/foreign.proto'];
-  const other = execFileSync('protoc', ['--encode=perfetto.protos.Trace', ...schema], { input: text });
-  writeFileSync(join(folder, 'other.pftrace'), other);
+  writeForeign('other.pftrace', text);
   const { rows, sink } = tables();
   const { kept, sink: keep } = keeper();
   const read = await readTrace(join(folder, 'other.pftrace'), tee([sink, keep]));
@@ -507,4 +512,43 @@ t.test('a task that is polled is the same task in every event', async (t) => {
   const roots = new Set(kept.events.flatMap((event) => ('root' in event ? [event.root] : [])));
   t.equal(roots.size, 1);
   t.match([...roots][0], { key: root.key, address: root.address, future: { future: 'a', line: 10 } });
+});
+
+t.test(
+  "of another program's trace each annotation is kept, whatever its name, and what is not used is counted",
+  async (t) => {
+    writeForeign(
+      'noted.pftrace',
+      `
+    packet { timestamp: 1000 track_event { type: TYPE_SLICE_BEGIN track_uuid: 5 name: "read"
+      debug_annotations { name: "bytes" uint_value: 12 }
+      debug_annotations { name: "value" uint_value: 7 }
+      debug_annotations { name: "result" string_value: "lost" } } }
+    packet { timestamp: 1300 track_event { type: TYPE_COUNTER track_uuid: 6 counter_value: 3 } }
+    packet { timestamp: 1400 track_event { track_uuid: 5 name: "of an older kind" } }
+    packet { timestamp: 1500 track_event { type: TYPE_SLICE_END track_uuid: 5 } }`,
+    );
+    const { kept, sink } = keeper();
+    const read = await readTrace(join(folder, 'noted.pftrace'), sink);
+    t.match(kept.events, [
+      {
+        arguments: [
+          { name: 'bytes', value: '12' },
+          { name: 'result', value: 'lost' },
+          { name: 'value', value: '7' },
+        ],
+      },
+      { type: 'call-end', began: 0, time: 500 },
+    ]);
+    t.equal(read.otherPackets, 2);
+  },
+);
+
+t.test('times are below 2^53, or the trace is damaged', async (t) => {
+  const packet = (passed: number): string =>
+    `packet { timestamp: ${passed} timestamp_clock_id: 64 track_event { type: TYPE_SLICE_BEGIN name: "f" } }`;
+  const clock = 'clocks { clock_id: 64 timestamp: 0 is_incremental: true unit_multiplier_ns: 4503599627370496 }';
+  writeForeign('late.pftrace', `packet { clock_snapshot { ${clock} } } ${packet(1)} ${packet(1)}`);
+  const late = readTrace(join(folder, 'late.pftrace'), keeper().sink);
+  await t.rejects(late, { code: 'TRACE_DAMAGED', message: /a time is above 2\^53/ });
 });

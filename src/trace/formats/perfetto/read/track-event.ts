@@ -32,6 +32,19 @@ export interface PerfSample {
 
 export const noArguments: readonly ArgumentValue[] = [];
 
+export function valueText(value: NonNullable<NoteValue>): string {
+  return typeof value === 'bigint' ? `0x${value.toString(16)}` : String(value);
+}
+
+/** With those that are called as one that rsptrace writes: a function, or what another program notes, may have any name. */
+export function allArguments({ arguments: others, notes }: TrackEvent): readonly ArgumentValue[] {
+  const named = noteNames.flatMap((name, id) => {
+    const value = notes[id];
+    return value === undefined ? [] : [{ name, value: valueText(value) }];
+  });
+  return named.length === 0 ? others : [...others, ...named];
+}
+
 class Notes extends Array<NoteValue> {
   /** Which of them are set: so many are valid, because emptying an array is slow. */
   readonly #noted: number[] = [];

@@ -1,7 +1,7 @@
 import { addr } from '../../../../base/addr.js';
 import { madeOnce } from '../../../../base/made-once.js';
 import type { ArgumentValue } from '../../../events/events.js';
-import { Fields, I64, LEN, VARINT } from '../../read/fields.js';
+import { Damage, Fields, I64, LEN, VARINT } from '../../read/fields.js';
 import {
   CLOCK_ID,
   DEBUG_ANNOTATION,
@@ -14,7 +14,7 @@ import {
 } from '../fields.js';
 import { readClocks, readDescriptor, type TrackDescriptor } from './descriptors.js';
 import { type NoteName, noteName, placeOf, Sequence } from './sequence.js';
-import { Current, type NoteValue, noArguments, type PerfSample, type TrackEvent } from './track-event.js';
+import { Current, type NoteValue, noArguments, type PerfSample, type TrackEvent, valueText } from './track-event.js';
 
 export interface TrackEventTaker {
   sample(sample: PerfSample): void;
@@ -71,6 +71,7 @@ export class TrackEvents {
     const isKnown = clock !== undefined || id < CLOCK_ID.firstOfSequence;
     if (clock !== undefined) {
       if (head.hasTime) clock.time += head.time * clock.unit;
+      if (!Number.isSafeInteger(clock.time)) throw new Damage('a time is above 2^53');
       head.time = clock.time;
     }
     if (head.sampleEnd > 0) this.#sample(sequence, head.sample, head.sampleEnd);
@@ -251,8 +252,4 @@ export class TrackEvents {
     if (event.arguments === noArguments) event.arguments = [argument];
     else (event.arguments as ArgumentValue[]).push(argument);
   }
-}
-
-function valueText(value: NonNullable<NoteValue>): string {
-  return typeof value === 'bigint' ? `0x${value.toString(16)}` : String(value);
 }
