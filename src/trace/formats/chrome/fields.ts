@@ -19,7 +19,7 @@ export interface Named {
 }
 
 export function named({ category, id, name, args }: Named): string {
-  return `"cat":"${category}",${id === undefined ? '' : `"id":"${id}",`}"name":${quote(name)},"args":${json(args)}`;
+  return `"cat":${quote(category)},${id === undefined ? '' : `"id":"${id}",`}"name":${quote(name)},"args":${json(args)}`;
 }
 
 /** What begins and ends of a function's calls, or of a Future's polls, have in common: made once for each. */

@@ -1,6 +1,8 @@
 import t from 'tap';
+import { addr } from '../../../../src/base/addr.js';
 import { readChrome } from '../../decode-chrome.js';
 import { oneTask } from '../../one-task.js';
+import { nanos } from '../../stories.js';
 import { parse, write } from '../../written.js';
 
 t.test('a Chrome trace says what happened to one task', async (t) => {
@@ -52,4 +54,11 @@ t.test('a Chrome trace says what happened to one task', async (t) => {
     state_after: 'Suspend0 at src/a.rs:12',
     await_chain: 'b at src/b.rs:25 > c::d at src/c.rs:31 > timer::Sleep (Unresumed) > timer::Timer',
   });
+});
+
+t.test('a category of another program is any text', async (t) => {
+  const by = { function: undefined, file: undefined, line: undefined };
+  const place = { key: 0, name: 'x', category: 'a"b\\', address: addr(1n), by };
+  const records = parse(write('category.json', [{ type: 'place', time: nanos(5), hart: 0, place }]));
+  t.equal(records.find(({ name }) => name === 'x')?.cat, place.category);
 });
