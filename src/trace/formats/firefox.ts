@@ -114,6 +114,8 @@ class FirefoxWriter extends TrackWriter<Track> {
     const out = this.#out;
     const info = this.#info as TraceInfo;
     const used = this.tracks().filter(({ samples }) => !samples.isEmpty);
+    const end = used.reduce((latest, { last }) => Math.max(latest, last), 0);
+    for (const track of used) this.#sample(track, end);
     out.textRecord(
       `{"meta":${json(metaOf(info))},\n"libs":[],"pages":[],"counters":[],"profilerOverhead":[],"threads":[`,
     );

@@ -68,3 +68,24 @@ variant(t, "in Firefox Profiler's file too", async (t) => {
   const weight = samples.weight.reduce((sum: number, each: number) => sum + each, 0);
   t.equal(Math.round(weight * 1e6), width * width + width);
 });
+
+t.test("what is open at the end is open up to there in Firefox Profiler's file", async (t) => {
+  const path = join(folder, 'open.firefox.json');
+  const sink = openTrace(path);
+  const [one, other] = functions;
+  const at = { depth: 0, arguments: [], around: undefined };
+  const inner = { ...at, type: 'call-begin', hart: 1, time: 10 as GuestNanos, function: other } as CallBegin;
+  sink.begin(info);
+  sink.event({ ...at, type: 'call-begin', hart: 0, time: 2 as GuestNanos, function: one } as CallBegin);
+  sink.event(inner);
+  sink.event({ ...inner, type: 'call-end', time: 1000 as GuestNanos, began: inner.time, begin: inner });
+  sink.end();
+  const { threads } = JSON.parse(readFileSync(path, 'utf8'));
+  t.same(
+    threads.map((thread: { name: string; samples: { weight: number[] } }) => [thread.name, thread.samples.weight]),
+    [
+      ['hart 0', [0.000998]],
+      ['hart 1', [0.00099]],
+    ],
+  );
+});
