@@ -62,7 +62,8 @@ interface LaneEvents {
   lifeEnd(root: RootRef, time: GuestNanos, how: LifeEnd): void;
   /** Between two polls, on the root's lane. */
   waitBegin(end: PollEnd, name: string, at: AwaitPlace | undefined): void;
-  waitEnd(root: RootRef, time: GuestNanos, name: string): void;
+  /** `isSeen`: false where events are missing from then on. */
+  waitEnd(root: RootRef, time: GuestNanos, name: string, isSeen: boolean): void;
   /** A wait that is over, of a poll whose end did not show that it was pending: its next poll has shown it. */
   lateWait(end: PollEnd, until: GuestNanos): void;
   /** A poll on the root's lane, which begins and ends in front of its slice on the hart's. `end`: undefined if lost. */
@@ -130,6 +131,6 @@ export abstract class TrackWriter<T> implements LaneWriter {
 
   /** Those of harts by their numbers, then those of threads. */
   protected tracks(): T[] {
-    return [...new Set([...this.#harts, ...this.#threads.values()])].filter((track) => track !== undefined);
+    return [...new Set([...Object.values(this.#harts), ...this.#threads.values()])];
   }
 }

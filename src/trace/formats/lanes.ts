@@ -43,8 +43,9 @@ interface LaneCall extends OpenCall {
 interface Life {
   readonly root: RootRef;
   readonly polls: LanePoll[];
-  /** The name of the open wait slice. */
+  /** The name of the open wait slice, and when it began. */
   waiting: string | undefined;
+  since: GuestNanos;
   /** Its last poll's end, if that did not show whether it waits since. */
   unclear: PollEnd | undefined;
   over: boolean;
@@ -54,7 +55,7 @@ interface Life {
   wake: number | undefined;
 }
 
-const noWait = { waiting: undefined, unclear: undefined };
+const noWait = { waiting: undefined, since: 0 as GuestNanos, unclear: undefined };
 
 /**
  * Turns events into slices that nest, for formats with timelines. Polls that are open when the trace ends stay open.
@@ -138,6 +139,7 @@ export class Lanes implements TraceSink {
       case 'gap':
       case 'reset':
         if (event.type === 'reset') this.#resets(event.time);
+        else this.#misses(event.from);
         this.#served.forget();
         (writer[event.type] as ((event: TraceEvent) => void) | undefined)?.call(writer, event);
         break;
@@ -193,6 +195,7 @@ export class Lanes implements TraceSink {
       this.#stopWaiting(life, event.time);
       const at = awaitPlace(event);
       life.waiting = waitText(at);
+      life.since = event.time;
       this.#writer.waitBegin?.(event, life.waiting, at);
       this.#count(life, 1, event.time);
     } else if (event.result === 'ready' || event.result === 'panicked') {
@@ -302,6 +305,16 @@ export class Lanes implements TraceSink {
     this.#replaced.clear();
   }
 
+  /** What came of a wait from then on is not known. */
+  #misses(from: GuestNanos): void {
+    for (const life of this.#lives.values()) {
+      // A gap may begin before what was recorded.
+      this.#stopWaiting(life, Math.max(from, life.since) as GuestNanos, false);
+      life.unclear = undefined;
+      life.wake = undefined;
+    }
+  }
+
   #endLife(life: Life, time: GuestNanos, how: LifeEnd): void {
     this.#stopWaiting(life, time);
     life.unclear = undefined;
@@ -309,9 +322,9 @@ export class Lanes implements TraceSink {
     life.over = true;
   }
 
-  #stopWaiting(life: Life, time: GuestNanos): void {
+  #stopWaiting(life: Life, time: GuestNanos, isSeen = true): void {
     if (life.waiting === undefined) return;
-    this.#writer.waitEnd?.(life.root, time, life.waiting);
+    this.#writer.waitEnd?.(life.root, time, life.waiting, isSeen);
     life.waiting = undefined;
     this.#count(life, -1, time);
   }

@@ -49,6 +49,7 @@ const marks = {
   unseen: '[no wake seen]',
   dropped: '[dropped]',
   reset: '[reset]',
+  missed: '[not recorded]',
   open: '[still waiting at the end]',
 } as const;
 /** The innermost frame of the time between a wake and its poll. */
@@ -84,7 +85,7 @@ interface WantedWaits {
  * samples that weigh its time. Their stack is the task, what it awaits, and who woke it. The time from the wake on is
  * in a frame of its own.
  *
- * A wait begins where a task's poll ends. It ends with the next poll, the task's drop, or the trace.
+ * A wait begins where a task's poll ends. It ends with the next poll, the task's drop, a gap, or the trace.
  */
 export class OffCpu extends Filter {
   readonly #lanes: Lanes;
@@ -154,10 +155,11 @@ export class OffCpu extends Filter {
         this.#waiting.set(end.root, end);
         this.#names.ended(end);
       },
-      waitEnd: (root, until) => {
+      waitEnd: (root, until, _name, isSeen) => {
         const end = this.#waiting.get(root);
         this.#waiting.delete(root);
         if (end !== undefined) this.#over = { end, until };
+        if (!isSeen) this.#settle(marks.missed);
       },
       lateWait: (end, until) => {
         this.#over = { end, until };

@@ -254,11 +254,10 @@ function awaits(rows: Rows, chosen: Chosen | undefined, isFull: boolean): TraceS
       const row = rowOf(end, at);
       if (row !== undefined) since.set(end.root, { row, time: end.time });
     },
-    waitEnd: (root, time) => {
+    waitEnd: (root, time, _name, isSeen) => {
       const wait = since.get(root);
-      if (wait === undefined) return;
       since.delete(root);
-      waited(wait.row, time - wait.time);
+      if (wait && isSeen) waited(wait.row, time - wait.time);
     },
     lateWait: (end, until) => {
       const row = rowOf(end, awaitPlace(end));

@@ -150,6 +150,7 @@ export class TasksAt extends Fold {
     else if (event.type === 'wake') this.#wakes(event);
     else if (event.type === 'derived-poll' || event.type === 'state') this.#derives(event);
     else if (event.type === 'cancelled') this.#cancels(event);
+    else if (event.type === 'gap') this.#misses(event.from);
     else if (event.type === 'reset') {
       this.#tasks.clear();
       this.#newest.clear();
@@ -213,6 +214,14 @@ export class TasksAt extends Fold {
   #wakes(wake: Wake): void {
     const task = wake.root && this.#tasks.get(wake.root.key);
     if (task) task.woken ??= wake;
+  }
+
+  /** What waited may have been polled since. */
+  #misses(from: number): void {
+    for (const task of this.#tasks.values()) {
+      if (task.state === 'waiting') Object.assign(task, { state: 'unknown', since: Math.max(task.since, from) });
+      task.woken = undefined;
+    }
   }
 
   /** A Future was dropped. With a task's own the task is over. */

@@ -204,3 +204,17 @@ t.test("speedscope's own importer reads the same waits", async (t) => {
   t.equal(times.get('a at src/a.rs:12'), 130);
   t.equal(times.get('[woken, not polled yet]'), 30);
 });
+
+t.test('a wait is known up to a gap, and not from there on', async (t) => {
+  const gap: TraceEvent = { type: 'gap', from: nanos(70), to: nanos(9000) };
+  const [begun, pends, , , again] = story as [TraceEvent, TraceEvent, TraceEvent, TraceEvent, TraceEvent];
+  const { time: _, ...next } = again as Sample;
+  const told = [begun, pends, gap, { ...next, time: nanos(9500) } as unknown as TraceEvent];
+  t.match(profileOf(told).offCpu.rows(), [{ waits: 1, total: 60, max: 60, wokenBy: '[not recorded]' }]);
+  const report = reportBy('await');
+  tell(report, told);
+  t.match(report.rows(), [{ calls: 1, total: 0, durations: { count: 0 } }]);
+  // The end of a poll that shows no result: whether it has waited since, nobody saw.
+  const unclear = { ...pends, result: 'unknown', state: undefined } as TraceEvent;
+  t.same(profileOf([begun, unclear, ...told.slice(2)]).offCpu.rows(), []);
+});

@@ -30,3 +30,21 @@ t.test('what was dropped is no longer there', async (t) => {
   t.same(shown(15), { tasks: [{ state: 'waiting', awaits: [] }], ended: 0 });
   t.same(shown(25), { tasks: [], ended: 1 });
 });
+
+t.test('whether a task still waits behind a gap is not known', async (t) => {
+  const at = { hart: 0, root, future: outer, address: root.address, depth: 0 };
+  const pends = { type: 'poll-end', ...at, time: nanos(5), began: nanos(0), result: 'pending', chain: [] } as const;
+  const events = linked([
+    { type: 'poll-begin', ...at, time: nanos(0), state: unresumed },
+    { ...pends, state: suspend0 },
+    { type: 'gap', from: nanos(10), to: nanos(90) },
+    { type: 'console', time: nanos(100), text: 'on' },
+  ]);
+  const shown = (time: number) => {
+    const found = new TasksAt(time);
+    tell(found, events);
+    return found.tasks().map(({ state, since }) => ({ state, since }));
+  };
+  t.same(shown(9), [{ state: 'waiting', since: 5 }]);
+  t.same(shown(95), [{ state: 'unknown', since: 10 }]);
+});

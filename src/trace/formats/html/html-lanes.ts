@@ -210,9 +210,9 @@ export class HtmlLanes extends TrackWriter<Lane> {
     this.#waiting.set(end.root, { end, at });
   }
 
-  waitEnd(root: RootRef, time: GuestNanos): void {
+  waitEnd(root: RootRef, time: GuestNanos, _name: string, isSeen: boolean): void {
     const waiting = this.#waiting.get(root);
-    if (waiting) this.#wait(waiting, time, 0);
+    if (waiting) this.#wait(waiting, time, isSeen ? 0 : 1);
     this.#waiting.delete(root);
   }
 
