@@ -42,7 +42,7 @@ export async function diff(args: DiffArguments): Promise<number> {
   const foreign = args['fail-on'].find(({ kind }) => !parts.some((part) => part.kind === kind));
   if (foreign) throw usage(`--fail-on '${foreign.text}' is of what is not compared here`, wayTo(foreign.kind));
   const broken = args['fail-on'].flatMap((limit) => brokenBy(limit, parts));
-  const notes = [...differences(one.read, other.read), ...notCompared(args['fail-on'], parts)];
+  const notes = [...differences(one.read, other.read), ...notCompared(args['fail-on'], parts), ...unended(parts)];
   if (args.by) notes.push(`before and after are averages ${args.by === 'await' ? 'of a wait' : "of a Future's life"}`);
   const shown = parts.map((part) => ({ ...part, rows: select(part.rows, args) }));
   if (!args.json) note(...notes);
@@ -137,6 +137,17 @@ function notCompared(limits: readonly FailOn[], parts: readonly Part[]): string[
     const names = rows.map(({ name }) => name);
     return `${names.slice(0, 3).join(', ')}${names.length > 3 ? ', ...' : ''} ${names.length === 1 ? 'is' : 'are'} gone, so --fail-on '${limit.text}' holds; --fail-on 'gone ${limit.kind}:${limit.glob}' would not`;
   });
+}
+
+/** What hangs takes no time that is known. */
+function unended(parts: readonly Part[]): string[] {
+  const rows = parts.flatMap((part) => part.rows);
+  const more = rows.filter(({ before, after }) => after !== undefined && after.unended > (before?.unended ?? 0));
+  const names = more.map(({ name, before, after }) => `${name} (${after?.unended}, before ${before?.unended ?? 0})`);
+  if (names.length === 0) return [];
+  return [
+    `more calls have no end after than before, and so no time: ${names.slice(0, 3).join(', ')}${names.length > 3 ? ', ...' : ''}`,
+  ];
 }
 
 function rowsNamed({ glob, kind }: FailOn, parts: readonly Part[]): DiffRow[] {

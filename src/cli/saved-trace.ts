@@ -7,15 +7,16 @@ import {
   Choosing,
   type Chosen,
   chosenByName,
-  extraStopsText,
   Inside,
   leftOutText,
+  lossTexts,
   namesLeftOut,
+  onEvents,
   readTrace,
-  ringFullText,
   type TraceRead,
   type TraceSink,
-  unseenText,
+  tee,
+  timeText,
   Window,
 } from '../trace/index.js';
 import { note, thoseOf } from './failure.js';
@@ -68,6 +69,8 @@ async function chosenBy(path: string, filter: TraceFilter, args: SelectionArgume
 export interface SavedRead extends TraceRead {
   /** Of records: what they do not have, in sentences. */
   readonly notes?: readonly string[];
+  /** The time in gaps, in nanoseconds. */
+  readonly unrecordedNs?: number;
 }
 
 interface WindowRead {
@@ -80,11 +83,14 @@ async function readWindow(path: string, sink: TraceSink, window: Partial<WindowA
   const { from, to, plugin = [] } = window;
   // Where the events are made already they change nothing, but one that cannot be used is refused all the same.
   await loadPlugins(plugin);
-  const inside = from === undefined && to === undefined ? undefined : new Window(sink, from, to);
+  let unrecordedNs = 0;
+  const gaps = onEvents((event) => {
+    if (event.type === 'gap') unrecordedNs += event.to - event.from;
+  });
+  const all = tee([sink, gaps]);
+  const inside = from === undefined && to === undefined ? undefined : new Window(all, from, to);
   using _line = window.isPrinted ? undefined : new ReadingLine(path, false);
-  const read = hasRecords(path)
-    ? await recordsRead(path, inside ?? sink, plugin)
-    : await readTrace(path, inside ?? sink);
+  const read = hasRecords(path) ? await recordsRead(path, inside ?? all, plugin) : await readTrace(path, inside ?? all);
   if (inside && !inside.hasBegun) {
     throw new RsptraceError('TRACE_NO_MATCH', `${path} has nothing from --from on`, {
       hint: 'take an earlier time, or a function that was traced: rsptrace report lists them',
@@ -95,7 +101,7 @@ async function readWindow(path: string, sink: TraceSink, window: Partial<WindowA
       hint: 'take a longer one: rsptrace info says from when to when the trace goes',
     });
   }
-  return { read, isEndless: typeof to === 'function' && inside?.hasEnded === false };
+  return { read: { ...read, unrecordedNs }, isEndless: typeof to === 'function' && inside?.hasEnded === false };
 }
 
 /** A trace of records, whose events are made now. */
@@ -163,19 +169,13 @@ function nothingChosen(
 }
 
 /** What of a trace is missing or was not understood. */
-export function notesOn(path: string, { cut, isOwn, otherPackets, events, facts, notes = [] }: SavedRead): string[] {
-  const { timesAtMost } = facts?.recording ?? {};
+export function notesOn(path: string, read: SavedRead): string[] {
+  const { cut, isOwn, otherPackets, events, facts, notes = [], unrecordedNs = 0 } = read;
   const torn = cut?.bytes
     ? `, and ${plural(cut.bytes, 'byte')} of another packet are left out`
     : '; its recorder was killed, found no room, or still runs';
-  const ofPath = [
-    leftOutText(facts?.probes ?? []),
-    unseenText(facts?.recording),
-    timesAtMost !== undefined && `durations are upper bounds (<), because ${timesAtMost}`,
-    extraStopsText(facts),
-    ringFullText(facts?.recording),
-    ...notes,
-  ];
+  const gaps = unrecordedNs > 0 && `${timeText(unrecordedNs)} of it were not recorded: rsptrace info says why`;
+  const ofPath = [leftOutText(facts?.probes ?? []), ...lossTexts(facts), gaps, ...notes];
   return thoseOf([
     ...thoseOf(ofPath).map((text) => `${path}: ${text}`),
     cut && `${path} is cut off: ${plural(events, 'event')} could be read, up to byte ${cut.at}${torn}${restText(path)}`,

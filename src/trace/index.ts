@@ -1,7 +1,6 @@
 export { type Arc, Arcs, type Node } from './events/arcs.js';
 export { type AwaitPlace, insideText, waitText } from './events/await-place.js';
 export {
-  extraStopsText,
   LEFT_OUT_NOTE,
   leftOutText,
   lossTexts,
@@ -10,7 +9,6 @@ export {
   probesLeftOut,
   ringFullText,
   subjectsOf,
-  unseenText,
 } from './events/bounds.js';
 export { type CallTime, TimedFold } from './events/call-times.js';
 export { CallTree, type Frame, type TreeNode, totals } from './events/call-tree.js';

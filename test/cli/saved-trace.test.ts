@@ -492,6 +492,46 @@ t.test('what is new has grown, what is gone has not, and a limit can name either
   t.match((await limited(cut, trace, 'gone fn:nowhere')).stderr, /TRACE_NO_MATCH/);
 });
 
+/** A trace of one call of a function, which takes so long, or has no end. */
+function traceOf(name: string, took: number | undefined, more: { lossy?: boolean } = {}): string {
+  const path = join(folder, name);
+  const sink = openTrace(path);
+  const where = { file: undefined, line: undefined };
+  const boot: FunctionRef = { key: 0, name: 'boot', instance: 'boot', address: addr(0x1000n), ...where };
+  const call = { hart: 0, function: boot, depth: 0 } as const;
+  const begin: CallBegin = { type: 'call-begin', ...call, time: nanos(10), arguments: [] };
+  sink.begin(info);
+  sink.event(begin);
+  const time = nanos(10 + (took ?? 1e9));
+  sink.event({ type: took === undefined ? 'call-lost' : 'call-end', ...call, time, began: begin.time, begin });
+  if (more.lossy) sink.event({ type: 'gap', from: time, to: nanos(time + 5e9) });
+  const counts = { events: 2, stops: 0, records: 2, missing: more.lossy ? 7 : 0, foreignHits: 0 };
+  const recording = { end: 'until', stub: undefined, ...counts, neverLoaded: [], tailLost: false };
+  sink.end({ probes: [], recording });
+  return path;
+}
+
+t.test('a diff says of what hangs that it has no time', async (t) => {
+  const [ends, hangs] = [traceOf('ends.pftrace', 1000), traceOf('hangs.pftrace', undefined)];
+  const { stderr } = await rsptrace('diff', ends, hangs).ended;
+  t.match(stderr, 'more calls have no end after than before, and so no time: boot (1, before 0)');
+  t.equal((await rsptrace('diff', hangs, ends).ended).stderr, '');
+});
+
+t.test('every command that reads a trace says what of it is missing', async (t) => {
+  const lossy = traceOf('lossy.pftrace', 1000, { lossy: true });
+  for (const words of [
+    ['report', lossy],
+    ['graph', lossy],
+    ['report', lossy, '--callers', 'boot'],
+  ]) {
+    const { stderr } = await rsptrace(...words).ended;
+    t.match(stderr, /7 records that could not be read$/m, words.join(' '));
+    t.match(stderr, /5\.0 s of it were not recorded: rsptrace info says why$/m, words.join(' '));
+  }
+  t.match(await rsptrace('info', lossy).ended, { stderr: '', stdout: /1 gap of 5\.0 s/ }, 'said once');
+});
+
 t.test('a conversion overwrites nothing without --force', async (t) => {
   const older = join(folder, 'older.folded');
   const converted = async (...words: string[]) => await rsptrace('convert', trace, '-o', older, ...words).ended;

@@ -110,7 +110,7 @@ t.test('without -icount durations are upper bounds, whatever the host has to do'
   const report = await rsptrace('report', trace).ended;
   t.match(report.stdout, /^ *\d+ .* < \d+\.\d [um]s .*labkern::work::level3 /m);
   t.match(report.stderr, /durations are upper bounds \(<\), because .* translates all code anew after a stop/);
-  t.match((await rsptrace('info', trace).ended).stdout, /^(?:losses)? +durations are upper bounds, because /m);
+  t.match((await rsptrace('info', trace).ended).stdout, /^(?:losses)? +durations are upper bounds \(<\), because /m);
 
   const told = (await attach(t, 'x86-o2', [], few)).stdout;
   t.match(told, /^ *\d+ .* < \d+\.\d [um]s +< \d+\.\d [um]s +labkern::work::level3 /m);

@@ -44,7 +44,7 @@ export function leftOutText(probes: readonly ProbeFact[]): string | undefined {
 }
 
 /** A sentence for people; undefined if all were seen. */
-export function unseenText({ unseen = [] }: Pick<RecordingFacts, 'unseen'> = {}): string | undefined {
+function unseenText({ unseen = [] }: Pick<RecordingFacts, 'unseen'> = {}): string | undefined {
   if (unseen.length === 0) return undefined;
   const were =
     unseen.length === 1
@@ -54,7 +54,7 @@ export function unseenText({ unseen = [] }: Pick<RecordingFacts, 'unseen'> = {})
 }
 
 /** A sentence for people; undefined if there is nothing to say. */
-export function extraStopsText(facts: TraceFacts | undefined): string | undefined {
+function extraStopsText(facts: TraceFacts | undefined): string | undefined {
   const count = facts?.recording?.stopsBeside;
   if (facts === undefined || count === undefined || facts.recording?.timesAtMost !== undefined) return undefined;
   const names = [...new Set(facts.probes.filter(({ engine }) => engine === 'stop').map(({ name }) => name))];
@@ -87,7 +87,7 @@ export function lossTexts(facts: TraceFacts | undefined): string[] {
     recording && recording.foreignHits > 0 && `${recording.foreignHits} times other code came to a probe's address`,
     recording && recording.neverLoaded.length > 0 && `never loaded: ${recording.neverLoaded.join(', ')}`,
     unseenText(recording),
-    recording?.timesAtMost && `durations are upper bounds, because ${recording.timesAtMost}`,
+    recording?.timesAtMost && `durations are upper bounds (<), because ${recording.timesAtMost}`,
     extraStopsText(facts),
     ringFullText(recording),
   ].filter((line) => typeof line === 'string');

@@ -20,6 +20,8 @@ interface Totals {
   readonly calls: number;
   readonly total: number;
   readonly self: number;
+  /** Of `calls`, those without an end in the trace: they have no time. */
+  readonly unended: number;
 }
 
 export type Change = 'slower' | 'faster' | 'same' | 'new' | 'gone';
@@ -75,17 +77,17 @@ function byName(rows: readonly ReportRow[], nameOf: NameOf, isMean: boolean): To
     // What has no end in the trace has no time.
     const calls = isMean ? durations.count : row.calls;
     const name = nameOf(row);
-    const known = found.get(name);
-    found.set(
-      name,
-      known
-        ? { calls: known.calls + calls, total: known.total + total, self: known.self + self }
-        : { calls, total, self },
-    );
+    const known = found.get(name) ?? { calls: 0, total: 0, self: 0, unended: 0 };
+    found.set(name, {
+      calls: known.calls + calls,
+      total: known.total + total,
+      self: known.self + self,
+      unended: known.unended + calls - durations.count,
+    });
   }
   if (!isMean) return found;
   const ended = [...found].filter(([, { calls }]) => calls > 0);
   return new Map(
-    ended.map(([name, { calls, total, self }]) => [name, { calls, total: total / calls, self: self / calls }]),
+    ended.map(([name, all]) => [name, { ...all, total: all.total / all.calls, self: all.self / all.calls }]),
   );
 }
