@@ -17,7 +17,7 @@ int main(void) {
 `;
 
 for (const engine of ['auto', 'stop'] as const) {
-  t.test(`disposed of in the midst of a run, engine ${engine}: the program computes on as it does untraced`, async (t) => {
+  t.test(`disposed of in a run, engine ${engine}: the program computes as it does untraced`, async (t) => {
     const program = compileC(t, counting);
     const server = await gdbserver(t, program);
     const target = await attach(server.address, program, { engine });
