@@ -3,7 +3,7 @@ import { RsptraceError } from '../base/errors.js';
 import { openLocked } from '../base/locked-file.js';
 import type { Recovered } from '../record/index.js';
 import { plural, textLines } from '../text/index.js';
-import { endMissing, formatOf, formats, openTrace, type TraceSink } from '../trace/index.js';
+import { endMissing, formatOf, formats, openTrace, readTrace, type TraceSink, tee } from '../trace/index.js';
 import { ExitCode, note } from './failure.js';
 import type { RecoverArguments } from './options/saved-trace.js';
 import type { LoadedPlugins } from './plugins.js';
@@ -21,6 +21,7 @@ export async function recover(args: RecoverArguments): Promise<number> {
     if (args.output === undefined && asked.programs.length > 0) throw ofSeveral(args.trace);
     const out = outputOf(args, plugins);
     const recovered = await write(records, args, out.sink);
+    if (args.output === undefined) await refuseFewer(args.trace, recovered.events);
     out.finish();
     if (args.output === undefined) rmSync(path);
     report(args, recovered, plugins);
@@ -35,6 +36,22 @@ function ofSeveral(trace: string): RsptraceError {
   return new RsptraceError('USAGE', `${trace} has events of further programs, which are not in its records`, {
     hint: 'give -o FILE for what the records have, beside it',
   });
+}
+
+/** Records that are cut off, or damaged, may have less than the trace. Throws `RECORDS_DAMAGED`. */
+async function refuseFewer(trace: string, recovered: number): Promise<void> {
+  const eventsOf = async (path: string): Promise<number> => (await readTrace(path, tee([]))).events;
+  const before = await eventsOf(trace).catch(() => 0);
+  // The console is in what is read, and no event of the recording.
+  if (before <= recovered || before <= (await eventsOf(newFile(trace)))) return;
+  rmSync(newFile(trace));
+  throw new RsptraceError(
+    'RECORDS_DAMAGED',
+    `${trace} has more than its records, of which ${plural(recovered, 'event')} came`,
+    {
+      hint: 'it stays as it is: -o FILE writes what the records have',
+    },
+  );
 }
 
 async function write(records: SavedRecords, args: RecoverArguments, sink: TraceSink): Promise<Recovered> {

@@ -53,6 +53,11 @@ export class RawLog {
     return this.#length;
   }
 
+  /** A write has failed, so that what came behind it is not in the file. */
+  get hasHole(): boolean {
+    return this.#failure !== undefined;
+  }
+
   /** Reads what is appended from now on. */
   reader(slot: number): LogReader {
     const reader = new LogReader(this.read, this.#length);

@@ -99,10 +99,12 @@ export class RecordingLog implements InstallationLog {
     });
   }
 
-  /** All is in the trace, or what is not is needed. */
+  /** All is in the trace, or what is not is needed: not behind a hole, since the trace may have more then. */
   end(isNeeded: boolean): void {
     this.#early = undefined;
-    this.#try(() => (isNeeded || this.#request.keeps ? this.#raw?.close() : this.#raw?.remove()));
+    this.#try(() => this.#raw?.flush());
+    const stays = this.#request.keeps || (isNeeded && !this.#raw?.hasHole);
+    this.#try(() => (stays ? this.#raw?.close() : this.#raw?.remove()));
     this.#raw = undefined;
   }
 

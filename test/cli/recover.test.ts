@@ -277,6 +277,26 @@ t.test('damaged records are refused, or read as far as they can be', async (t) =
   t.ok(existsSync(`${again}.records`), 'what cannot be recovered is kept');
 });
 
+t.test('records that are cut off do not take the place of a trace that has more', async (t) => {
+  const trace = join(scratchFolder(t), 'x.pftrace');
+  const ran = await rsptrace('run', '--keep-records', '-o', trace, pollsProgram(t, 'orders'), '--', '4').ended;
+  t.equal(ran.status, 0, ran.stderr);
+  const whole = readFileSync(trace);
+  const records = readFileSync(`${trace}.records`);
+  // As a disk that was full leaves them.
+  for (const length of [records.length / 2, 2000]) {
+    writeFileSync(`${trace}.records`, records.subarray(0, length));
+    const { status, stderr } = await rsptrace('recover', trace).ended;
+    t.equal(status, 1);
+    t.match(stderr, /has more than its records, of which \d+ events? came \[RECORDS_DAMAGED\]/);
+    t.strictSame(readFileSync(trace), whole);
+    t.strictSame([existsSync(`${trace}.records`), existsSync(`${trace}.recovered`)], [true, false]);
+    t.match(await rsptrace('recover', trace, '-o', join(scratchFolder(t), 'y.txt')).ended, { status: 0 });
+  }
+  writeFileSync(`${trace}.records`, records);
+  t.match(await rsptrace('recover', trace).ended, { status: 0 });
+});
+
 t.test('records of a trace that is overwritten go with it, where the new one has none', async (t) => {
   const trace = join(scratchFolder(t), 'x.json');
   writeFileSync(`${trace}.records`, 'of a recording that was killed');

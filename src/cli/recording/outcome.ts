@@ -214,7 +214,7 @@ function reportLimits({ args, program }: Prepared, recording: Recorded, guest: G
   const early = isHigh ? 'what runs before paging is on runs elsewhere, where no probe is; if they run later, ' : '';
   const whose = program.others.length === 0 ? `${basename(args.elf)}'s` : "a probe's own program's";
   note(
-    unread > 0 && `${plural(unread, 'record')} were left when their time was over: ${wayOut}`,
+    unread > 0 && `${plural(unread, 'record')} were not understood: ${wayOut}`,
     unread === 0 &&
       recording.error !== undefined &&
       isKept &&
