@@ -308,8 +308,7 @@ export class Lanes implements TraceSink {
   /** What came of a wait from then on is not known. */
   #misses(from: GuestNanos): void {
     for (const life of this.#lives.values()) {
-      // A gap may begin before what was recorded.
-      this.#stopWaiting(life, Math.max(from, life.since) as GuestNanos, false);
+      this.#stopWaiting(life, from, false);
       life.unclear = undefined;
       life.wake = undefined;
     }
@@ -322,8 +321,10 @@ export class Lanes implements TraceSink {
     life.over = true;
   }
 
-  #stopWaiting(life: Life, time: GuestNanos, isSeen = true): void {
+  #stopWaiting(life: Life, at: GuestNanos, isSeen = true): void {
     if (life.waiting === undefined) return;
+    // A gap may begin before what was recorded, and times of a damaged trace go back.
+    const time = Math.max(at, life.since) as GuestNanos;
     this.#writer.waitEnd?.(life.root, time, life.waiting, isSeen);
     life.waiting = undefined;
     this.#count(life, -1, time);

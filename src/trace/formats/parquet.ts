@@ -78,7 +78,7 @@ class Rows {
     columns.time_ns[at] = BigInt(span.time_ns);
     columns.duration_ns[at] = span.duration_ns === undefined ? undefined : BigInt(span.duration_ns);
     columns.hart[at] = span.hart;
-    columns.thread[at] = span.thread;
+    columns.thread[at] = int32(span.thread);
     columns.depth[at] = span.depth;
     columns.name[at] = subject.name;
     columns.instance[at] = subject.instance;
@@ -115,7 +115,14 @@ class Rows {
     return madeOnce(this.#subjects, subject, () => {
       const { name, instance, address, file, line, task } = subject;
       const text = (one: string | undefined): string | undefined => one && visible(one);
-      return { name: visible(name), instance: text(instance), address, file: text(file), line, task: text(task) };
+      return {
+        name: visible(name),
+        instance: text(instance),
+        address,
+        file: text(file),
+        line: int32(line),
+        task: text(task),
+      };
     });
   }
 
@@ -125,6 +132,11 @@ class Rows {
     this.#bytes.index = 0;
     this.#file.record(bytes, bytes.length);
   }
+}
+
+/** What a damaged trace has may be larger. */
+function int32(value: number | undefined): number | undefined {
+  return value !== undefined && value < 2 ** 31 ? value : undefined;
 }
 
 function elementOf(name: ColumnName): SchemaElement {

@@ -356,3 +356,21 @@ t.test('an end on the stack of a thread on which nothing was seen to begin is a 
     ['stack 0x4000'],
   );
 });
+
+t.test('times that go back, as those of a damaged trace, cost no other record', async (t) => {
+  const [first] = futures;
+  const root = { key: 1, future: first, address: addr(0x1000n) };
+  const polled = (hart: number, began: number, time: number) => {
+    const at = { hart, depth: 0, root, future: first, address: root.address };
+    const begin = { type: 'poll-begin', ...at, time: nanos(began), state: undefined };
+    return [begin, { type: 'poll-end', ...at, time: nanos(time), began: nanos(began), result: 'pending', chain: [] }];
+  };
+  const trace = reported('back.html', linked([...polled(0, 10, 100), ...polled(1, 40, 60)] as TraceEvent[]));
+  const spans = [...trace.what.keys()].map((i) => [trace.start[i], trace.end[i]]);
+  t.same(spans, [
+    [10, 100],
+    [100, 100],
+    [40, 60],
+    [60, 100],
+  ]);
+});

@@ -95,7 +95,8 @@ class Varints {
       longer.set(this.#bytes);
       this.#bytes = longer;
     }
-    let rest = value;
+    // Times of a damaged trace go back.
+    let rest = Math.max(0, value);
     for (; rest >= 128; rest = Math.floor(rest / 128)) this.#bytes[this.#length++] = (rest % 128) + 128;
     this.#bytes[this.#length++] = rest;
   }

@@ -22,6 +22,11 @@ interface Track {
 }
 
 const none = addr(0n);
+/** By these formats tell events apart: an instant of another program is none of them. */
+const ownCategories: ReadonlySet<string> = new Set([
+  ...['trace', 'call', 'poll', 'wait', 'task', 'process', 'state', 'derived', 'watch', 'wake', 'sample'],
+  ...['cancelled', 'stuck', 'gap', 'reset', 'console'],
+]);
 
 /** A slice's begin or end, or an instant, of any format. */
 interface ForeignEvent extends Pick<TrackEvent, 'type' | 'time' | 'track' | 'name' | 'category' | 'arguments'> {
@@ -120,7 +125,7 @@ export class ForeignTrace {
   }
 
   #instant({ hart }: Track, { name, category, place }: ForeignEvent, time: GuestNanos): void {
-    const kind = category === '' ? 'instant' : category;
+    const kind = category === '' || ownCategories.has(category) ? 'instant' : category;
     const key = `${kind} ${name}`;
     const ref = madeOnce(this.#places, key, () => {
       const by = { function: undefined, file: place?.file, line: place?.line };

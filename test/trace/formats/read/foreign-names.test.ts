@@ -1,10 +1,12 @@
 // Traces of other programs that are large or have several sessions: what is called in them is known from how each was made.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { readTrace } from '../../../../src/trace/index.js';
-import { folder } from '../../written.js';
+import { addr } from '../../../../src/base/addr.js';
+import { openTrace, readTrace, type TraceEvent } from '../../../../src/trace/index.js';
+import { nanos } from '../../stories.js';
+import { folder, readBack, write } from '../../written.js';
 
 /** How often each function is called, and the seconds of CPU that reading took. */
 async function callsIn(path: string) {
@@ -103,4 +105,29 @@ t.test("Chrome's: 30,000 slices that never end, each with a whole one inside", a
   );
   t.equal(otherPackets, 30_000, 'what is neither inside nor next to another is counted');
   t.ok(seconds < 5, `${seconds} s`);
+});
+
+t.test('an instant is a row of its own kind, also if its category is called as one of rows', async (t) => {
+  const instant = (cat: string, ts: number) => ({ ph: 'i', s: 't', pid: 1, tid: 2, name: 'mark', cat, ts });
+  const json = join(folder, 'instants.json');
+  writeFileSync(json, JSON.stringify([instant('call', 1), instant('gap', 2), instant('net', 3)]));
+  await readTrace(json, openTrace(join(folder, 'instants.csv')));
+  const [, ...rows] = readFileSync(join(folder, 'instants.csv'), 'utf8').trimEnd().split('\n');
+  t.same(
+    rows.map((row) => row.split(',')[0]),
+    ['instant', 'instant', 'net'],
+  );
+  await readTrace(json, openTrace(join(folder, 'instants.pftrace')));
+  t.same(
+    (await readBack('instants.pftrace')).map(({ type }) => type),
+    ['place', 'place', 'place'],
+  );
+});
+
+t.test('a line that no file has is none in Parquet, whose numbers of lines have 32 bits', async (t) => {
+  const at = { hart: 0, depth: 0, arguments: [], around: undefined };
+  const fn = { key: 0, name: 'f', instance: 'f', address: addr(1n), file: 'a.rs', line: 2 ** 31 };
+  const begin: TraceEvent = { type: 'call-begin', ...at, time: nanos(1), function: fn };
+  const bytes = write('line.parquet', [begin]);
+  t.equal(bytes.subarray(-4).toString(), 'PAR1');
 });
