@@ -27,6 +27,8 @@ export type FileArguments = {
   readonly update?: boolean | undefined;
   /** What is there already may be overwritten. */
   readonly force?: boolean | undefined;
+  /** Every recording has it: what is not understood yet lies beside its trace. */
+  readonly 'keep-records'?: boolean | undefined;
   /** Nothing is written. */
   readonly 'dry-run'?: boolean | undefined;
   /** Of the QEMU that is started. */
@@ -95,8 +97,12 @@ function outputsOf(args: FileArguments): Output[] {
     if (path === undefined || path === '') return [];
     const option = name === 'output' ? '-o' : `--${name}`;
     const output = { option, name: `${option} ${path}`, identity: identityOf(path) };
-    if (name !== 'output' || path !== usual) return [{ ...output, losesAt: path }];
-    return [output, { option, name: `${kept}, the trace before`, identity: identityOf(kept) }];
+    if (name !== 'output') return [{ ...output, losesAt: path }];
+    const beside = `${path}.records`;
+    const records = { option, name: `${beside}, its records`, identity: identityOf(beside) };
+    const own = args['keep-records'] === undefined ? [] : [records];
+    if (path !== usual) return [{ ...output, losesAt: path }, ...own];
+    return [output, ...own, { option, name: `${kept}, the trace before`, identity: identityOf(kept) }];
   });
   // To write it anew is what --update is for.
   return args.update

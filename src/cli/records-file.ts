@@ -5,6 +5,7 @@ import { headOf } from '../base/file-bytes.js';
 import { isRawLog } from '../inject/index.js';
 import type { LogRequest } from '../record/index.js';
 import { formats } from '../trace/index.js';
+import { isThere } from './open-output.js';
 import type { Option } from './options/option.js';
 import { type RecordingArguments, recordingOptions } from './options/recording.js';
 
@@ -40,6 +41,17 @@ export function hasRecords(path: string): boolean {
   const head = existsSync(path) ? headOf(path) : undefined;
   if (head === undefined) return false;
   return isRawLog(head.bytes) || (areTrace(path) && !formats.some((one) => one.recognizes(head)));
+}
+
+/** What lies where the records will goes, if it is an earlier recording's. Throws `OUTPUT_EXISTS` for other files. */
+export function refuseForeignRecords({ output, force }: RecordingArguments): void {
+  const path = recordsFile(output);
+  if (force || areTrace(output) || !isThere(path)) return;
+  const { bytes } = headOf(path) ?? {};
+  if (bytes && isRawLog(bytes)) return;
+  throw new RsptraceError('OUTPUT_EXISTS', `${path}, where the records of the recording go, is there already`, {
+    hint: 'name another file with -o, or have it overwritten with --force',
+  });
 }
 
 /** Undefined where nothing can be kept: the trace goes into a pipe or a device. */

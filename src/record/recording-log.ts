@@ -23,7 +23,7 @@ export interface LogRequest {
 /** Of a trace without records: what lies next to it is of an older one, which `recover` would bring back. */
 export function removeOlder({ path, isTrace }: LogRequest, logger: Logger): void {
   if (isTrace || !existsSync(path)) return;
-  logger.warn({ path }, 'removes the records of a recording that was killed');
+  logger.warn({ path }, 'removes the records of an earlier recording');
   try {
     rmSync(path);
   } catch (error) {
@@ -57,8 +57,7 @@ export class RecordingLog implements InstallationLog {
 
   begin(begin: Omit<BeginEntry, 'type' | 'asked'>): void {
     const { path, asked, isTrace } = this.#request;
-    if (existsSync(path) && !isTrace)
-      this.#logger.warn({ path }, 'replaces the records of a recording that was killed');
+    if (existsSync(path) && !isTrace) this.#logger.warn({ path }, 'replaces the records of an earlier recording');
     this.#try(() => {
       this.#raw = new RawLog(path, isTrace);
     });

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { RsptraceError } from '../../src/base/errors.js';
+import { rawLogMagic } from '../../src/inject/index.js';
 import { parseProbe } from '../../src/probes/index.js';
 import { KeptRecords, prepare } from '../../src/record/index.js';
 import { elfPath, parseLab, qemuArgv } from '../qemu/guests/guests.js';
@@ -299,9 +300,24 @@ t.test('records that are cut off do not take the place of a trace that has more'
 
 t.test('records of a trace that is overwritten go with it, where the new one has none', async (t) => {
   const trace = join(scratchFolder(t), 'x.json');
-  writeFileSync(`${trace}.records`, 'of a recording that was killed');
+  writeFileSync(`${trace}.records`, rawLogMagic);
   const ran = await rsptrace('run', '--engine', 'stop', '-o', trace, pollsProgram(t, 'orders'), '--', '2').ended;
   t.equal(ran.status, 0, ran.stderr);
-  t.match(ran.stderr, 'removes the records of a recording that was killed');
+  t.match(ran.stderr, 'removes the records of an earlier recording');
   t.notOk(existsSync(`${trace}.records`));
+});
+
+t.test('another file that lies where records go is kept', async (t) => {
+  const trace = join(scratchFolder(t), 'x.json');
+  const [beside, program] = [`${trace}.records`, pollsProgram(t, 'orders')];
+  writeFileSync(beside, 'notes of my own');
+  for (const engine of ['stop', 'target']) {
+    const ran = await rsptrace('run', '--engine', engine, '-o', trace, program, '--', '2').ended;
+    t.equal(ran.status, 1, ran.stderr);
+    t.match(ran.stderr, 'is there already [OUTPUT_EXISTS]');
+    t.strictSame([readFileSync(beside, 'utf8'), existsSync(trace)], ['notes of my own', false]);
+  }
+  const twice = await rsptrace('run', '--record-wire', beside, '--force', '-o', trace, program, '--', '2').ended;
+  t.match(twice, { status: 2, stderr: 'OUTPUT_TWICE' });
+  t.match(await rsptrace('run', '--force', '-o', trace, program, '--', '2').ended, { status: 0 });
 });

@@ -34,7 +34,7 @@ import { refuseWithoutSamples } from '../open-samples.js';
 import type { RecordingArguments } from '../options/recording.js';
 import { type LoadedPlugins, loadPlugins } from '../plugins.js';
 import { ReadingLine } from '../reading-line.js';
-import { areTrace } from '../records-file.js';
+import { areTrace, refuseForeignRecords } from '../records-file.js';
 import {
   allExcluded,
   choicesJson,
@@ -110,6 +110,7 @@ async function prepareRecording(
     args,
     [program, ...program.others].flatMap(({ elf }) => elf.debugFiles),
   );
+  refuseForeignRecords(args);
   note(
     ...refusedByName(program).map(({ name, reason }) => `${name} is not probed: ${reason}`),
     inlinedLine(program) ?? false,
