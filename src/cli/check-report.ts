@@ -22,6 +22,16 @@ export function reportChecked(
     writing('GITHUB_STEP_SUMMARY', summary, () => appendFileSync(summary, checkedMarkdown(checked)));
 }
 
+/** The same where a recording is over, whose outcome must not be lost with its reports. */
+export function whyUnreported(...reported: Parameters<typeof reportChecked>): RsptraceError | undefined {
+  try {
+    reportChecked(...reported);
+    return undefined;
+  } catch (thrown) {
+    return toError(thrown);
+  }
+}
+
 /** Whether a part of it is broken: the guest's own failures are distinguished from budgets. */
 export function brokenParts(checked: Checked): { readonly guest: boolean; readonly budget: boolean } {
   const of = (isGuest: boolean): boolean =>

@@ -6,6 +6,7 @@ import t from 'tap';
 import { type Checked, checkedMarkdown, githubAnnotations, junitXml } from '../../src/check/index.js';
 import { elfPath } from '../qemu/guests/guests.js';
 import { rsptrace, scratchFolder } from '../support/command.js';
+import { compileC } from '../support/native.js';
 
 const folder = scratchFolder(t);
 const [report, page] = [join(folder, 'junit.xml'), join(folder, 'page.md')];
@@ -57,6 +58,21 @@ t.test('what is no place for a report is left alone', async (t) => {
   t.match(await rsptrace(...run).ended, { status: 1 });
   t.notOk(existsSync(dry), 'nothing is written for --dry-run');
 });
+
+t.test(
+  'a recording whose report cannot be written is one whose end was cut off, and says all that it knows',
+  async (t) => {
+    const nowhere = join(folder, 'no/junit.xml');
+    const trace = join(folder, 'reported.pftrace');
+    const words = ['--junit', nowhere, '-o', trace, '--force', '--engine', 'stop', '-p', 'fn:main'];
+    const program = compileC(t, 'int main(int count, char **words) { return count - 1; }');
+    const ran = await rsptrace('run', ...words, '-d', '20s', program, '--', 'one').ended;
+    t.match(ran, { status: 3, stderr: `${nowhere}: ENOENT` });
+    t.match(await rsptrace('info', trace, '--json').json(), { by_type: { 'call-begin': 1 } });
+    const both = await rsptrace('run', ...words, '--guest-status', program, '--', 'one', 'two').ended;
+    t.match(both, { status: 3, stdout: 'status 2' });
+  },
+);
 
 t.test('what was checked until an error stands beside it', async (t) => {
   const verdict = { section: 'reach', subject: 'fn:init', state: 'kept', limit: 'at least 1', measured: '2' } as const;

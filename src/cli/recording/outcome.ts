@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { addr, hex } from '../../base/addr.js';
+import type { RsptraceError } from '../../base/errors.js';
 import { jsonFacts } from '../../base/json-facts.js';
 import { type Checked, checkedJson, checkedText, isBroken, type Verdict } from '../../check/index.js';
 import { ET } from '../../elf/index.js';
@@ -10,7 +11,7 @@ import { addressesOf, type Program, type Recording, tooEarly } from '../../recor
 import { programName } from '../../target/stacks/index.js';
 import { jsonLine, plural, textLines } from '../../text/index.js';
 import { formatOf, formats, type NewestEvents, ownTimeText, ringFullText, timeText } from '../../trace/index.js';
-import { brokenParts, reportChecked } from '../check-report.js';
+import { brokenParts, whyUnreported } from '../check-report.js';
 import { ExitCode, errorJson, note, reportError, sentenceLines, thoseOf } from '../failure.js';
 import { isThere } from '../open-output.js';
 import type { RecordingArguments } from '../options/recording.js';
@@ -44,11 +45,10 @@ export function report(prepared: Prepared, recording: Recorded, guest?: Guest): 
   if (args.json) process.stdout.write(jsonLine(recordingJson(prepared, recording, guest, checked)));
   else reportTables(prepared, recording);
   reportLimits(prepared, recording, guest);
-  sayChecked(args, checked, guest);
-  if (error) {
-    reportError(error);
-    return ExitCode.cutShort;
-  }
+  const unwritten = sayChecked(args, checked, guest);
+  const errors = [error, unwritten].filter((each) => each !== undefined);
+  for (const each of errors) reportError(each);
+  if (errors.length > 0) return ExitCode.cutShort;
   const broken = brokenParts(checked);
   if (broken.guest) return (guest?.isStatusOurs && guest.status) || ExitCode.guestFailed;
   const all = [...reports, ...prepared.others.flatMap((other) => other.reports)];
@@ -63,14 +63,14 @@ function checkedOf({ args, program, checker }: Prepared, guest: Guest | undefine
   return { program: basename(program.elf.path), trace, budget, verdicts, isStrict };
 }
 
-/** A guest that only ended as it should needs no words. */
-function sayChecked(args: RecordingArguments, checked: Checked, guest: Guest | undefined): void {
+/** A guest that only ended as it should needs no words. Gives the error of a report that cannot be written. */
+function sayChecked(args: RecordingArguments, checked: Checked, guest: Guest | undefined): RsptraceError | undefined {
   const stream = args.json ? process.stderr : process.stdout;
   if (guest?.panic && !args.json) stream.write(`\n${guest.panic.text}`);
   const isAsked = checked.verdicts.length > 1 || isBroken(checked);
   if (isAsked && !args.json) stream.write(`\n${checkedText(checked, { color: isColored(), width: lineWidth() })}`);
   const isReported = checked.error !== undefined || args.junit !== undefined || args.markdown !== undefined;
-  if (isAsked || isReported) reportChecked(checked, args, stream);
+  return isAsked || isReported ? whyUnreported(checked, args, stream) : undefined;
 }
 
 /** A machine or a program that rsptrace has started, and how it ended. */
