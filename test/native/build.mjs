@@ -6,6 +6,7 @@ import { execFileSync } from 'node:child_process';
 import {
   copyFileSync,
   cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -23,16 +24,7 @@ const isWanted = (name) => names.length === 0 || names.includes(name);
 const SOCKETS = ['net', 'io-util'];
 const folder = mkdtempSync(join(tmpdir(), 'rsptrace-native-'));
 try {
-  const libraries = 'lib/rustlib/x86_64-unknown-linux-gnu/lib';
-  const from = join(execFileSync('rustc', ['--print', 'sysroot'], { encoding: 'utf8' }).trim(), libraries);
-  const to = join(folder, libraries);
-  mkdirSync(to, { recursive: true });
-  for (const name of readdirSync(from)) {
-    if (!/\.r(lib|meta)$/.test(name)) continue;
-    copyFileSync(join(from, name), join(to, name));
-    if (name.endsWith('.rlib')) execFileSync('strip', ['--strip-debug', join(to, name)]);
-  }
-  for (const [name, source, level, panic, place = '/native'] of [
+  for (const [name, source, level, panic, place = '/native', compiler] of [
     ['polls', 'polls.rs', 0, 'abort'],
     // Its paths are those of `cargo install`.
     ['installed', 'polls.rs', 0, 'abort', '/cargo/registry/src/index/polls-1.0.0/src/bin'],
@@ -48,14 +40,34 @@ try {
     ['never-o2', 'never.rs', 2, 'abort'],
     ['merged', 'merged.rs', 3, 'abort'],
     ['names', 'names.rs', 0, 'abort'],
+    // Of the Future that they poll, 1.70 to 1.91 list no parameter; 1.92 lists no parameter at all.
+    ...['1.70', '1.90', '1.92'].flatMap((version) =>
+      [0, 3].map((level) => [
+        `compilers-${version}-o${level}`,
+        'compilers.rs',
+        level,
+        'abort',
+        '/native',
+        `${version}.0`,
+      ]),
+    ),
   ]) {
     if (!isWanted(name)) continue;
     const program = join(folder, name);
     const edition = source === 'never.rs' ? 2024 : 2021;
     const options =
       `--edition ${edition} -C opt-level=${level} -C debuginfo=2 -C panic=${panic} -C codegen-units=1`.split(' ');
-    const paths = ['--sysroot', folder, '--remap-path-prefix', `${here}=${place}`, '-o', program, join(here, source)];
-    execFileSync('rustc', [...options, ...paths], { cwd: here, stdio: 'inherit' });
+    const paths = [
+      '--sysroot',
+      sysroot(compiler),
+      '--remap-path-prefix',
+      `${here}=${place}`,
+      '-o',
+      program,
+      join(here, source),
+    ];
+    const which = compiler === undefined ? [] : [`+${compiler}`];
+    execFileSync('rustc', [...which, ...options, ...paths], { cwd: here, stdio: 'inherit' });
     keep(name, program);
   }
   if (isWanted('tokio')) keep('tokio', tokio());
@@ -95,6 +107,24 @@ try {
   console.log(execFileSync('rustc', ['-V'], { encoding: 'utf8' }));
 } finally {
   rmSync(folder, { recursive: true, force: true });
+}
+
+/** A compiler's library without its debug info. `compiler`: an installed toolchain; the default one if left out. */
+function sysroot(compiler) {
+  const made = join(folder, compiler ?? 'default');
+  const libraries = 'lib/rustlib/x86_64-unknown-linux-gnu/lib';
+  const to = join(made, libraries);
+  if (existsSync(to)) return made;
+  const which = compiler === undefined ? [] : [`+${compiler}`];
+  const print = [...which, '--print', 'sysroot'];
+  const from = join(execFileSync('rustc', print, { encoding: 'utf8' }).trim(), libraries);
+  mkdirSync(to, { recursive: true });
+  for (const name of readdirSync(from)) {
+    if (!/\.r(lib|meta)$/.test(name)) continue;
+    copyFileSync(join(from, name), join(to, name));
+    if (name.endsWith('.rlib')) execFileSync('strip', ['--strip-debug', join(to, name)]);
+  }
+  return made;
 }
 
 function keep(name, program) {
@@ -253,7 +283,7 @@ ${patch}`,
     const flags = [
       ...more,
       '--sysroot',
-      folder,
+      sysroot(),
       ...[...remaps, ...own].map((prefix) => `--remap-path-prefix=${prefix}`),
     ];
     // With a target of their own flags do not reach what runs while compiling.

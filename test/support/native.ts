@@ -157,6 +157,7 @@ type Committed =
   | 'panics-o0'
   | 'panics-o2'
   | 'promoted'
+  | `compilers-${'1.70' | '1.90' | '1.92'}-o${0 | 3}`
   | 'never-o0'
   | 'never-o2'
   | 'merged'

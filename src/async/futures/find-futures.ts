@@ -25,6 +25,8 @@ import { likePolls } from './like-polls.js';
 import { pointerOf } from './pointers.js';
 import {
   declaredPinTarget,
+  environmentOf,
+  isContext,
   isFuturePoll,
   pinTarget,
   pollTypeOf,
@@ -188,11 +190,13 @@ class Futures implements FutureSet, FutureLookup {
   }
 
   #pollsAmong(scan: FutureScan, rows: Uint32Array): Map<number, FutureEntry> {
-    const targets = new Map<number, Die | undefined>();
+    const targets = new Map<number, Die | undefined>([[0, undefined]]);
     const polls = new Map<number, FutureEntry>();
     /** Types that are declared, and rows of functions that have one: another unit defines the type. */
     const names = new Map<number, string>();
     const declared: number[] = [];
+    /** Types of first parameters before which the Future is not listed; 0 where none is. */
+    const contexts = new Set([0]);
     for (const row of rows) {
       const parameter = scan.firstParameter.at(row);
       if (!targets.has(parameter)) {
@@ -201,11 +205,13 @@ class Futures implements FutureSet, FutureLookup {
           targets.set(parameter, pinTarget(type));
           const name = declaredPinTarget(type);
           if (name !== undefined) names.set(parameter, name);
+          if (isContext(type)) contexts.add(parameter);
         });
       }
       const target = targets.get(parameter);
       if (target === undefined) {
         if (names.has(parameter)) declared.push(row);
+        if (contexts.has(parameter)) this.#attempt(scan.functions.at(row), (fn) => this.#addWithoutSelf(fn, polls));
         continue;
       }
       const offset = scan.functions.at(row);
@@ -231,6 +237,15 @@ class Futures implements FutureSet, FutureLookup {
       }
     }
     return polls;
+  }
+
+  /** A poll function of which the debug info lists the context at most. */
+  #addWithoutSelf(fn: Die, polls: Map<number, FutureEntry>): void {
+    const type = environmentOf(fn);
+    const future = typeof type === 'string' ? this.#catalog.named(type) : type && this.#catalog.ofType(type);
+    if (future === undefined || future.kind === 'impl' || !(pollTypeOf(fn) || returnsNothing(fn))) return;
+    polls.set(fn.offset, future);
+    future.polled.poll ??= fn;
   }
 
   #addPoll(future: FutureEntry, fn: Die): void {

@@ -9,6 +9,7 @@ import {
   locationAt,
   nameOf,
   parametersOf,
+  pathOf,
   plainRegister,
   qualifiedName,
   rangesOf,
@@ -35,6 +36,25 @@ export function pinTarget(type: Die): Die | undefined {
 export function declaredPinTarget(type: Die): string | undefined {
   if (type.tag !== DW_TAG.structure_type || !type.flag(DW_AT.declaration)) return undefined;
   return /^Pin<&mut (.*)>$/s.exec(type.name ?? '')?.[1];
+}
+
+/**
+ * Whether this type of a first parameter is that of an `async fn`'s poll function by rustc up to 1.90, whose debug info
+ * does not list the Future before it. From 1.91 to 1.93 it lists neither.
+ */
+export function isContext(type: Die): boolean {
+  return type.tag === DW_TAG.pointer_type && /^&mut core::task::wake::Context\b/.test(type.name ?? '');
+}
+
+/** The type of the Future that such a function polls, as far as its scope has it; else its full name. */
+export function environmentOf(fn: Die): Die | string | undefined {
+  const name = nameOf(fn);
+  const own = name?.replace(/^(\{async_[a-z]+)(#\d+\})/, '$1_env$2');
+  if (own === undefined || own === name) return undefined;
+  const scope = fn.unit.debug.indexOf(fn.unit).scopeOf(fn.offset);
+  for (const child of scope?.children() ?? [])
+    if (child.tag === DW_TAG.structure_type && child.name === own) return child;
+  return [...pathOf(fn).slice(0, -1), own].join('::');
 }
 
 /** A function's result type, if it is `Poll<T>`. */
@@ -75,7 +95,8 @@ export function readPollFunction(debug: DebugInfo, fn: Die): PollFunction | unde
   const body = ranges.find((r) => entry >= r.low && entry < r.high) ?? ranges[0];
   if (body === undefined || !debug.elf.isLoaded(body.low)) return undefined;
   const [parameter] = parametersOf(fn);
-  const location = parameter && locationAt(parameter, DW_AT.location, body.low);
+  const type = parameter && typeOf(parameter);
+  const location = type && !isContext(type) ? locationAt(parameter, DW_AT.location, body.low) : undefined;
   const register = location && plainRegister(location);
   const result = pollTypeOf(fn);
   return {

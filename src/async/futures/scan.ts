@@ -10,7 +10,7 @@ const BRANCHES: ReadonlySet<string> = new Set(['_ref__futures', 'futures']);
 export class FutureScan {
   /** Structs with a nested struct `Unresumed`: the environments of coroutines. */
   readonly environments = new U32Column();
-  /** Functions with a first parameter, and that parameter's type. */
+  /** Functions with a first parameter, and that parameter's type; 0 for an `async fn`'s that lists none. */
   readonly functions = new U32Column();
   readonly firstParameter = new U32Column();
   /** Out-of-line copies of functions that are inlined elsewhere, and the abstract function they are copies of. */
@@ -40,6 +40,7 @@ export class FutureScan {
     let current = 0;
     let currentDepth = -1;
     let parameterSeen = false;
+    let isAsync = false;
     // Of the structs around, the last one at each depth.
     const structAt: number[] = [];
     // Which members of the last struct are Futures, and their depth.
@@ -52,12 +53,16 @@ export class FutureScan {
           current = cursor.offset;
           currentDepth = cursor.depth;
           parameterSeen = false;
+          isAsync = cursor.name?.startsWith('{async_') === true;
+          if (isAsync) add(this.functions, current, this.firstParameter, 0);
           add(this.instances, current, this.instanceOrigin, cursor.reference(DW_AT.abstract_origin));
           break;
         case DW_TAG.formal_parameter:
           if (currentDepth >= 0 && !parameterSeen && cursor.depth === currentDepth + 1) {
             parameterSeen = true;
-            add(this.functions, current, this.firstParameter, cursor.reference(DW_AT.type));
+            const type = cursor.reference(DW_AT.type);
+            if (!isAsync) add(this.functions, current, this.firstParameter, type);
+            else this.firstParameter.set(this.firstParameter.length - 1, type ?? 0);
           }
           break;
         case DW_TAG.structure_type:

@@ -3,6 +3,7 @@ import type { Architecture, FlowStep } from '../../../arch/index.js';
 import type { FutureSet, FutureType, InlinedPoll } from '../../../async/futures/index.js';
 import type { Addr } from '../../../base/addr.js';
 import { type DebugInfo, type Die, inlinedInto } from '../../../dwarf/index.js';
+import { Shapes } from '../../../values/index.js';
 import type { FlowGraph } from '../../flow-graph.js';
 import { type FramePlace, mayLeadAnywhere } from '../../function-graphs.js';
 import { inlinedBlock, straightFrom, untilStore } from '../../inlined-block.js';
@@ -54,7 +55,7 @@ export class InlinedSites {
     this.around = new PollsAround(futures);
     this.#arch = arch;
     this.#code = new InlinedCode(debug, arch);
-    this.#about = { futures, around: this.around, arch, graphs: this.#code.graphs };
+    this.#about = { futures, around: this.around, arch, graphs: this.#code.graphs, shapes: new Shapes(debug) };
     this.#kept = new KeptSites(
       debug,
       crc32([...tasks].map(([host, { future, offset }]) => [host, future.typeOffset, offset]).join()),

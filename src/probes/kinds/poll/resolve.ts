@@ -6,13 +6,11 @@ import {
   type PollFunction,
   type TaskPlaces,
 } from '../../../async/futures/index.js';
-import type { Addr } from '../../../base/addr.js';
 import { RsptraceError } from '../../../base/errors.js';
 import { madeOnce } from '../../../base/made-once.js';
-import type { DebugInfo, Die } from '../../../dwarf/index.js';
+import type { DebugInfo } from '../../../dwarf/index.js';
 import type { FutureRef } from '../../../trace/index.js';
 import { Shapes } from '../../../values/index.js';
-import { type Calling, placeResult, rustConvention } from '../../argument-places.js';
 import type { Conditions } from '../../expressions/comparison.js';
 import { ProgramExpressions } from '../../expressions/program.js';
 import { noMatch } from '../../glob.js';
@@ -23,6 +21,7 @@ import { type ProbeSpec, whiteList } from '../names.js';
 import { PollConditions } from './conditions.js';
 import { Coverage, type InlinedCopy, type SeenFuture } from './coverage.js';
 import { InlinedSites } from './inlined-sites.js';
+import { type PollEntry, pollEntry } from './poll-entry.js';
 import { hostedTasks } from './self-place.js';
 import { holdersOf, joinsAmong, taskWrappers, type Wrapped } from './task-wrappers.js';
 
@@ -36,8 +35,7 @@ export interface PolledFuture {
 }
 
 /** One poll function to probe, and everything that a hit at its entry needs to know. */
-export interface PollProbe {
-  readonly address: Addr;
+export interface PollProbe extends PollEntry {
   readonly poll: PollFunction;
   readonly future: FutureType;
   readonly ref: FutureRef;
@@ -58,12 +56,6 @@ export interface PollProbe {
    * reference is then that of a poll of which nothing says which of them it is.
    */
   readonly among: readonly PolledFuture[];
-  /** The register that holds the Future's address at entry. */
-  readonly selfRegister: string;
-  /** The register that holds the address of the result at entry, if the result is too large for registers. */
-  readonly resultPointer: string | undefined;
-  /** Where the result's discriminant is returned, if that is in registers and the type shows it. */
-  readonly resultTag: ResultTag | undefined;
 }
 
 /** One place where the poll of a Future was inlined, and that is seen exactly. */
@@ -71,12 +63,6 @@ export interface InlinedProbe extends InlinedCopy {
   readonly ref: FutureRef;
   /** See {@link PollProbe}. */
   readonly isAround: boolean;
-}
-
-/** Bits of a register from `shift` on. */
-interface ResultTag {
-  readonly register: string;
-  readonly shift: number;
 }
 
 export interface PollProbes {
@@ -137,7 +123,7 @@ export function resolvePolls(
     return { ...copy, ref: ref(copy.future), isAround: !allows(copy.future) && !joins.has(copy.future) };
   });
   const probes = polls.map(({ poll, futures: [future, ...others] }): PollProbe => {
-    const entry = entryOf(poll, arch, shapes);
+    const entry = pollEntry(poll, arch, shapes);
     const about = (each: FutureType): PolledFuture => {
       const when = conditions.of(each, entry.selfRegister);
       const isAround = (!allowed.has(each) && !joins.has(each)) || when?.length === 0;
@@ -246,48 +232,6 @@ interface FutureRefs {
 interface FoundPoll {
   readonly poll: PollFunction;
   readonly futures: [FutureType, ...FutureType[]];
-}
-
-/** Where a poll function is entered, and what its registers hold there. */
-function entryOf(
-  poll: PollFunction,
-  arch: Architecture,
-  shapes: Shapes,
-): Pick<PollProbe, 'address' | 'selfRegister' | 'resultPointer' | 'resultTag'> {
-  const [first, second] = arch.arguments as [string, string];
-  const known = poll.self === undefined ? undefined : arch.dwarfRegister(poll.self.register);
-  const inMemory = known === first ? false : known === second || returnsThroughMemory(arch, shapes, poll);
-  return {
-    address: poll.address,
-    selfRegister: known ?? (inMemory ? second : first),
-    resultPointer: inMemory ? first : undefined,
-    resultTag: inMemory ? undefined : tagOf(arch, shapes, poll),
-  };
-}
-
-/** Whether the caller gives an address for the result, in the first register. */
-function returnsThroughMemory(arch: Architecture, shapes: Shapes, { resultType }: PollFunction): boolean {
-  if (resultType === undefined) return false;
-  // A block of bytes above a word: through memory in all versions from 1.65 to 1.96, by the code that they make.
-  return placeResult(asInteger(arch, resultType), shapes.of(resultType)).inMemory ?? true;
-}
-
-/** Where numbers are makes no difference to these results. */
-function asInteger(arch: Architecture, resultType: Die): Calling {
-  return { arch, convention: rustConvention(resultType), floats: undefined };
-}
-
-/** How Ready differs from Pending in a result that is returned in registers. */
-function tagOf(arch: Architecture, shapes: Shapes, { result, resultType }: PollFunction): ResultTag | undefined {
-  if (result === undefined || resultType === undefined) return undefined;
-  const { offset } = result;
-  const { place } = placeResult(asInteger(arch, resultType), shapes.of(resultType));
-  const parts = place.kind === 'registers' ? place.parts : [];
-  const part = parts.find((at) => offset >= at.offset && offset < at.offset + at.size);
-  if (part?.register !== undefined) return { register: part.register, shift: (offset - part.offset) * 8 };
-  // A pair with a floating-point number has its tag in the integer register.
-  const register = arch.results[offset < 8 ? 0 : 1];
-  return register === undefined ? undefined : { register, shift: (offset % 8) * 8 };
 }
 
 function nothingToProbe(

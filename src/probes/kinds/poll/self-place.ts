@@ -22,9 +22,10 @@ import {
   typeOf,
 } from '../../../dwarf/index.js';
 import type { CodeAddress } from '../../../elf/index.js';
-import { variablesAt } from '../../../values/index.js';
+import { type Shapes, variablesAt } from '../../../values/index.js';
 import type { FunctionGraphs, KeptPlace } from '../../function-graphs.js';
 import type { PollAround, PollsAround } from './poll-around.js';
+import { pollEntry } from './poll-entry.js';
 
 /** Where a Future lies, by one register at some instruction. */
 export interface SelfPlace extends KeptPlace {
@@ -65,6 +66,7 @@ export interface Inlining {
   readonly around: PollsAround;
   readonly arch: Architecture;
   readonly graphs: FunctionGraphs;
+  readonly shapes: Shapes;
 }
 
 /**
@@ -123,13 +125,16 @@ function awaitedPlace(outer: FutureType, future: FutureType): Pick<Way, 'offset'
   return only === undefined || others.length > 0 ? undefined : { offset: only, guards: [] };
 }
 
-/** Where a poll function's own Future is. */
+/** Where a poll function's own Future is: also where the debug info does not list it (rustc up to 1.92). */
 function ownPlace(future: FutureType, at: Addr, inlining: Inlining): SelfPlace | undefined {
-  const { host } = inlining;
-  const code = host.unit.codes.toCode(at);
+  const { host, arch, shapes } = inlining;
+  const { codes } = host.unit;
+  const code = codes.toCode(at);
+  const poll = future.polls.find(({ address }) => codes.toCode(address) === entryOf(host));
   return (
     firstOf(parametersOf(host), (parameter) => placeBy(parameter, future, code, inlining)) ??
-    firstOf(parametersOf(host), (parameter) => keptBy(parameter, future, at, inlining))
+    firstOf(parametersOf(host), (parameter) => keptBy(parameter, future, at, inlining)) ??
+    (poll && keptPlace({ register: pollEntry(poll, arch, shapes).selfRegister, offset: 0, guards: [] }, at, inlining))
   );
 }
 

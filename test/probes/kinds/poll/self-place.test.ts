@@ -9,6 +9,7 @@ import { FunctionGraphs } from '../../../../src/probes/function-graphs.js';
 import { InlinedSites } from '../../../../src/probes/kinds/poll/inlined-sites.js';
 import { PollsAround } from '../../../../src/probes/kinds/poll/poll-around.js';
 import { hostedTasks, selfPlace } from '../../../../src/probes/kinds/poll/self-place.js';
+import { Shapes } from '../../../../src/values/index.js';
 import { elfPath } from '../../../qemu/guests/guests.js';
 import { pollsProgram } from '../../../support/native.js';
 
@@ -24,7 +25,7 @@ async function distances(debug: DebugInfo, arch: Architecture): Promise<Distance
   const futures = findFutures(debug);
   const tasks = hostedTasks(futures, await taskPlaces(debug, futures));
   const sites = new InlinedSites(debug, futures, arch, tasks);
-  const [around, graphs] = [new PollsAround(futures), new FunctionGraphs(debug, arch)];
+  const [around, graphs, shapes] = [new PollsAround(futures), new FunctionGraphs(debug, arch), new Shapes(debug)];
   const ofPoll = (future: FutureType, poll: InlinedPoll): Distance[] => {
     const { die, host } = poll;
     const outer = around.directly(die, host);
@@ -32,7 +33,16 @@ async function distances(debug: DebugInfo, arch: Architecture): Promise<Distance
     const awaits = outer?.future.states.flatMap(({ awaitee }) => (awaitee?.future === future ? [awaitee] : [])) ?? [];
     const [slot, ...others] = new Set(awaits.map(({ offset }) => offset));
     if (!outer || !site || !('begins' in site) || slot === undefined || others.length > 0) return [];
-    const about = { futures, around, arch, graphs, host, task: tasks.get(host.offset), copy: outer.copy ?? host };
+    const about = {
+      futures,
+      around,
+      arch,
+      graphs,
+      shapes,
+      host,
+      task: tasks.get(host.offset),
+      copy: outer.copy ?? host,
+    };
     return site.begins.flatMap(({ address, self }) => {
       const place = selfPlace(outer.future, address, about);
       const isAlike = place?.register === self.register && place.through === self.through;
