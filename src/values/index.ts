@@ -34,4 +34,4 @@ export {
   type WrapperValue,
 } from './value.js';
 export { type KnownMemory, valueText, wordText } from './value-text.js';
-export { type FrameAccess, placeOf, Values, type Variable, variablesAt } from './variables.js';
+export { type FrameAccess, placeOf, staticPlace, Values, type Variable, variablesAt } from './variables.js';

@@ -8,10 +8,12 @@ import {
   DW_AT,
   DW_TAG,
   evaluateAsync,
+  evaluate as evaluateDwarf,
   type Location,
   locationAt,
   type Need,
   nameOf,
+  type Piece,
   rangesOf,
   typeOf,
   type Unit,
@@ -108,7 +110,19 @@ export async function placeOf(
   const scope = { unit: die.unit, fn, frame, memory };
   const found = await evaluateAsync(expression, die.unit, (need) => answer(need, scope, 0));
   if ('missing' in found) return undefined;
-  const parts = found.pieces.map(
+  return placeOfPieces(found.pieces, frame);
+}
+
+/** Where a static lies, which the compiler may have divided; undefined for other variables. */
+export function staticPlace({ die }: { readonly die: Die }): ObjectPlace | undefined {
+  const expression = die.block(DW_AT.location);
+  const found = expression && evaluateDwarf(expression, die.unit, () => undefined);
+  const isStatic = found && 'pieces' in found && found.pieces.some(({ location }) => location.kind === 'memory');
+  return isStatic ? placeOfPieces(found.pieces, undefined) : undefined;
+}
+
+function placeOfPieces(pieces: readonly Piece[], frame: FrameAccess | undefined): ObjectPlace | undefined {
+  const parts = pieces.map(
     ({ location, bitSize }): PlacePart => ({
       size: bitSize === undefined ? Number.POSITIVE_INFINITY : bitSize / 8,
       at: partAt(location, frame),
@@ -116,8 +130,7 @@ export async function placeOf(
   );
   // A piece with a number of bits that is no multiple of 8, or of bits in the middle of a register: hardly ever emitted.
   if (parts.some((p) => p.size !== Number.POSITIVE_INFINITY && !Number.isInteger(p.size))) return undefined;
-  if (found.pieces.some(({ bitOffset }) => bitOffset !== 0)) return undefined;
-  return ObjectPlace.parts(parts);
+  return pieces.some(({ bitOffset }) => bitOffset !== 0) ? undefined : ObjectPlace.parts(parts);
 }
 
 function partAt(location: Location, frame: FrameAccess | undefined): PlacePart['at'] {

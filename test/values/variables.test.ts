@@ -2,7 +2,7 @@
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
 import { DW_AT, DW_TAG, DW_FORM as F } from '../../src/dwarf/index.js';
-import { placeOf } from '../../src/values/index.js';
+import { placeOf, staticPlace } from '../../src/values/index.js';
 import { debugOf } from '../support/dwarf-debug.js';
 import { type AttributeValue, DwarfWriter } from '../support/dwarf-writer.js';
 
@@ -33,4 +33,19 @@ t.test('what is not understood is not there, and no other value', async (t) => {
   t.equal(await byteOf('text'), undefined);
   // gdb reads bits 8 to 15 of the register, 0x12.
   t.equal(await byteOf('high'), undefined);
+});
+
+t.test('a static of which the optimiser has made several', async (t) => {
+  const writer = new DwarfWriter();
+  const word = (byte: number): number[] => [byte, 0, 0, 0, 0, 0, 0, 0];
+  const [DW_OP_addr, piece] = [0x03, 0x93];
+  // As rustc 1.95 writes it of `struct Conf { a: u32, b: u32, c: u32 }` without a use of `b`.
+  const location = Uint8Array.of(DW_OP_addr, ...word(0x30), piece, 4, piece, 4, DW_OP_addr, ...word(0x50), piece, 4);
+  const attributes = [[DW_AT.location, F.exprloc, location] as const];
+  const children = [{ tag: DW_TAG.variable, label: 'CONF', attributes }];
+  writer.unit({ version: 4, root: { tag: DW_TAG.compile_unit, children } });
+  const die = debugOf(writer).die(writer.labels.get('CONF') ?? -1);
+  const place = die && staticPlace({ die });
+  const addresses = [0, 4, 8].map((offset) => place?.inside(offset).address);
+  t.same(addresses, [0x30n, undefined, 0x50n]);
 });

@@ -4,7 +4,15 @@ import { RsptraceError } from '../../base/errors.js';
 import { littleEndian } from '../../base/little-endian.js';
 import type { MemoryReader, RegisterReader } from '../../base/memory-reader.js';
 import { Answers, type HitMemory, type MemoryRequest, newRequests } from '../../calls/index.js';
-import { type EvaluationScope, evaluate, type Missing, ObjectPlace, type Operand, Unread } from '../../values/index.js';
+import {
+  type EvaluationScope,
+  evaluate,
+  type Missing,
+  ObjectPlace,
+  type Operand,
+  staticPlace,
+  Unread,
+} from '../../values/index.js';
 import { bytesIn } from '../argument-places.js';
 import { loadSize, type PlannedReads } from '../read-plan.js';
 import type { Comparison } from './condition.js';
@@ -15,7 +23,6 @@ import {
   machineWord,
   type NamedPlace,
   partOf,
-  placeOfStatic,
   planExpression,
   readsOf,
   registersOf,
@@ -202,7 +209,7 @@ function compareAtStop(
     });
   try {
     const read: EvaluationScope['read'] = ({ place, size }) => known(place, size);
-    const { shape, place } = throughWrappers(evaluate(expression, { shapes, names, own, locate: placeOfStatic, read }));
+    const { shape, place } = throughWrappers(evaluate(expression, { shapes, names, own, locate: staticPlace, read }));
     const { accepts } = meaningOf(literal, op, shape, text);
     const { offset, size, signed } = scalarOf(shape) ?? { offset: 0, size: 0, signed: false };
     const bytes = known(place.inside(offset), size);

@@ -7,7 +7,7 @@ import { RsptraceError } from '../../base/errors.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
 import { nearestWords } from '../../base/search.js';
 import type { HitMemory, MemoryRequest } from '../../calls/index.js';
-import { type Die, staticAddress } from '../../dwarf/index.js';
+import type { Die } from '../../dwarf/index.js';
 import {
   evaluate,
   type MemberExpr,
@@ -15,6 +15,7 @@ import {
   ObjectPlace,
   type Operand,
   type Shape,
+  staticPlace,
   Unread,
   wordBytes,
 } from '../../values/index.js';
@@ -104,7 +105,7 @@ export function planExpression(
   }
   const { shapes, names } = program;
   const locate = (variable: { readonly die: Die }): ObjectPlace =>
-    placeOfStatic(variable) ?? ObjectPlace.memory(addr(0n));
+    staticPlace(variable) ?? ObjectPlace.memory(addr(0n));
   try {
     const read = (need: Need): Uint8Array => plan.read(need);
     return plan.result(evaluate(expression, { shapes, names, own: (name) => plan.own(name), locate, read }));
@@ -175,6 +176,9 @@ class Planning {
     const { shape, place } = throughWrappers(found);
     if (this.#why !== undefined) return { spot: undefined, why: this.#why, shape };
     const at = place.address === undefined ? undefined : this.#regionAt(place.address);
+    const known = shape.size ? place.atHand(shape.size) : undefined;
+    if (known && 'missing' in known)
+      throw new RsptraceError('EXPRESSION_OPTIMIZED_OUT', 'the compiler has left out what nothing reads of its static');
     if (at === undefined) return { spot: undefined, why: 'it is a static, or computed', shape };
     const { region, offset } = at;
     if (region.kind === 'registers') {
@@ -251,12 +255,6 @@ export function numberIn({ pointer, offset, size }: Omit<AssumedNumber, 'value'>
 export function partOf(whole: Spot, from: number, shape: Shape): Spot {
   const offset = whole.offset + from;
   return whole.kind === 'memory' ? behind(whole.pointer, offset, shape) : { ...whole, offset, shape };
-}
-
-/** Where a static lies; undefined for other variables. */
-export function placeOfStatic({ die }: { readonly die: Die }): ObjectPlace | undefined {
-  const address = staticAddress(die);
-  return address === undefined ? undefined : ObjectPlace.memory(address);
 }
 
 /** What wrappers around it hold: `NonZero`, an atomic, a cell. */
