@@ -212,7 +212,7 @@ function capacityIn(field: FieldShape, nesting = 0): FieldShape | undefined {
   return undefined;
 }
 
-/** Where the one integer in a member lies. */
+/** Where the one integer in a member lies, or that which says what it does. */
 function scalarIn(field: FieldShape, nesting = 0): { offset: number; size: number } | undefined {
   const shape = field.type();
   if (nesting > MAX_NESTING || field.bits !== undefined) return undefined;
@@ -221,10 +221,9 @@ function scalarIn(field: FieldShape, nesting = 0): { offset: number; size: numbe
   }
   if (shape.kind !== 'struct') return undefined;
   const solid = shape.fields.filter((f) => f.type().size !== 0);
-  const [only] = solid;
-  return only === undefined || solid.length > 1
-    ? undefined
-    : scalarIn({ ...only, offset: field.offset + only.offset }, nesting + 1);
+  // Beside its state std's RwLock counts what wakes writers.
+  const only = solid.length > 1 ? solid.find(({ name }) => name === 'state') : solid[0];
+  return only && scalarIn({ ...only, offset: field.offset + only.offset }, nesting + 1);
 }
 
 function wordIn(field: FieldShape | undefined): number | undefined {

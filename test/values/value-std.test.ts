@@ -170,6 +170,23 @@ t.test('a program with the standard library', async (t) => {
     t.match(formatValue(await value('ALL', { limits: { bytes: 100 } })), /\.\./);
   });
 
+  t.test('a RwLock that is held', async (t) => {
+    const at = (expression: string) => evaluateMemberExpr(parseMemberExpr(expression), { shapes, names, memory });
+    const [state, { shape, place }] = [await at('ALL.0.rwlock.inner.state'), await at('ALL.0.rwlock')];
+    // std::sys::sync::rwlock::futex: so many readers, or all of 30 bits for a writer.
+    for (const held of [1, 0x3fff_ffff]) {
+      const patched: MemoryReader = {
+        async read(address, length) {
+          const bytes = await memory.read(address, length);
+          const from = Number((state.place.address ?? 0n) - address);
+          if (bytes && from >= 0 && from + 4 <= length) new DataView(bytes.buffer).setUint32(from, held, true);
+          return bytes;
+        },
+      };
+      t.equal(formatValue(await readValue(shapes, patched, shape, place, options)), 'RwLock(locked=true)(3)');
+    }
+  });
+
   t.test('raw values are what they are made of', async (t) => {
     t.equal(formatValue(await value('ALL.0.cell', { raw: true })), 'Cell { value: UnsafeCell { value: -3 } }');
     t.match(
