@@ -128,9 +128,10 @@ function readGuarded(reading: ValueReading, shape: Shape, view: View & { kind: '
     const found = reading.number(shape, place.inside(offset), size);
     if (typeof found !== 'bigint') return found;
     const count = BigInt.asIntN(64, found);
-    if (name !== 'borrow') {
+    if (name === 'locked' || name === 'poisoned') {
       if (count !== 0n) facts.push({ name, value: 'true' });
-    } else if (count !== 0n) facts.push({ name: 'borrowed', value: count < 0n ? 'mut' : count.toString() });
+    } else if (name !== 'borrow') facts.push({ name, value: count.toString() });
+    else if (count !== 0n) facts.push({ name: 'borrowed', value: count < 0n ? 'mut' : count.toString() });
   }
   const value = reading.read(view.type(), place.inside(view.offset));
   // A RefCell that is not borrowed is shown as its content.

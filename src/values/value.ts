@@ -86,7 +86,7 @@ export interface WrapperValue {
   readonly kind: 'wrapper';
   readonly type: string;
   readonly name: string;
-  /** `strong=2`, `borrowed=mut`, `locked=true`; for a lock only what is true. */
+  /** `strong=2`, `borrowed=mut`, `locked=true`; for a lock only what is true, and other numbers. */
   readonly facts: readonly { readonly name: string; readonly value: string }[];
   readonly value: Value | undefined;
 }

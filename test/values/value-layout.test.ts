@@ -379,3 +379,25 @@ t.test('random bytes as values of random types keep to the limits', async (t) =>
     { seed: 7, numRuns: 3000 },
   );
 });
+
+t.test("a lock's tickets are numbers", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'rsptrace-ticket-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  const [source, path] = [join(folder, 'a.cc'), join(folder, 'a')];
+  // Paths and members as spin 0.10 has them.
+  writeFileSync(
+    source,
+    `namespace core { namespace cell { struct UnsafeCell { unsigned value; }; } }
+    namespace spin { namespace mutex { struct TicketMutex { unsigned long next_ticket, next_serving; core::cell::UnsafeCell data; }; } }
+    spin::mutex::TicketMutex lock = { 3, 2, { 4 } };
+    int main() { return lock.data.value; }`,
+  );
+  execFileSync('gcc', ['-x', 'c++', '-g', '-no-pie', '-O0', '-o', path, source]);
+  const elf = await ElfFile.open(path);
+  const debug = DebugInfo.load(elf);
+  const [names, shapes] = [new ProgramNames(debug), new Shapes(debug)];
+  const memory: MemoryReader = { read: async (address, length) => elf.bytesAt(address, length) };
+  const { shape, place } = await evaluateMemberExpr(parseMemberExpr('lock'), { shapes, names, memory });
+  const value = await readValue(shapes, memory, shape, place);
+  t.equal(formatValue(value), 'TicketMutex(next_ticket=3, next_serving=2)(4)');
+});
