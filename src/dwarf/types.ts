@@ -133,7 +133,9 @@ export function layoutOf(type: Die): Layout {
   const members: Member[] = [];
   let variantPart: VariantPart | undefined;
   for (const child of type.children()) {
-    if (child.tag === DW_TAG.member) members.push(memberOf(child));
+    // In C++ a class that it derives from lies in it as a member does, and a static member is only declared there.
+    const isBase = child.tag === DW_TAG.inheritance && !child.has(DW_AT.virtuality);
+    if (isBase || (child.tag === DW_TAG.member && !child.flag(DW_AT.declaration))) members.push(memberOf(child));
     else if (child.tag === DW_TAG.variant_part) variantPart ??= readVariantPart(child);
   }
   return { size: sizeOf(type) ?? 0, align: alignmentOf(type), members, variantPart };
@@ -145,12 +147,9 @@ export function alignmentOf(type: Die): number | undefined {
 }
 
 function memberOf(die: Die): Member {
-  return {
-    name: die.name,
-    ...placeOf(die),
-    type: die.follow(DW_AT.type),
-    die,
-  };
+  const type = die.follow(DW_AT.type);
+  const name = die.tag === DW_TAG.inheritance && type ? nameOf(type) : die.name;
+  return { name, ...placeOf(die), type, die };
 }
 
 // DWARF 4 and 5 count a bit-field's bits from the start of the type. Older producers count from the highest bit of

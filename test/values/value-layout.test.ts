@@ -401,3 +401,44 @@ t.test("a lock's tickets are numbers", async (t) => {
   const value = await readValue(shapes, memory, shape, place);
   t.equal(formatValue(value), 'TicketMutex(next_ticket=3, next_serving=2)(4)');
 });
+
+const CXX_SOURCE = `
+struct B { int a; static int shared; char c; };
+int B::shared = 77;
+struct E { };
+struct D : E, B { int b; };
+struct V : virtual B { int v; };
+D d = { {}, { 1, 'x' }, 2 };
+V v;
+int main() { return d.b + B::shared + v.v; }
+`;
+
+t.test('what g++ writes of classes that derive from others, and of static members', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'rsptrace-classes-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  const source = join(folder, 'a.cc');
+  writeFileSync(source, CXX_SOURCE);
+  for (const version of ['4', '5']) {
+    const path = join(folder, `a${version}`);
+    execFileSync('gcc', ['-x', 'c++', '-fno-rtti', `-gdwarf-${version}`, '-no-pie', '-O0', '-o', path, source]);
+    const elf = await ElfFile.open(path);
+    const debug = DebugInfo.load(elf);
+    const [names, shapes] = [new ProgramNames(debug), new Shapes(debug)];
+    for (const type of ['B', 'D']) {
+      const show = "[print(f.name, f.bitpos // 8) for f in gdb.lookup_type(T).fields() if hasattr(f, 'bitpos')]";
+      const script = `python exec("T = '${type}'\\n${show}")`;
+      const fields = execFileSync('gdb', ['-nx', '-batch', path, '-ex', script], { encoding: 'utf8' });
+      const [found] = names.types(type);
+      const described = found && describeType(found.die, type);
+      const members = layoutOf(found?.die as Die).members.map(({ name, offset }) => `${name} ${offset}`);
+      t.strictSame(members, fields.trim().split('\n'), `DWARF ${version}: ${type}`);
+      t.strictSame(described?.holes, type === 'B' ? [{ offset: 5, size: 3 }] : []);
+    }
+    const memory: MemoryReader = { read: async (address, length) => elf.bytesAt(address, length) };
+    const { shape, place } = await evaluateMemberExpr(parseMemberExpr('d'), { shapes, names, memory });
+    t.equal(formatValue(await readValue(shapes, memory, shape, place)), 'D { E: E, B: B { a: 1, c: 120 }, b: 2 }');
+    const [virtual] = names.types('V');
+    // Where a virtual base lies is not known before there is an object.
+    t.notOk(layoutOf(virtual?.die as Die).members.some(({ name }) => name === 'B'));
+  }
+});
