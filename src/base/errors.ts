@@ -1,3 +1,4 @@
+import { tmpdir } from 'node:os';
 import { type ErrorCode, errorCodes } from './error-codes.js';
 
 export { type ErrorCode, errorCodes, type OwnErrorCode } from './error-codes.js';
@@ -68,6 +69,11 @@ export function toError(thrown: unknown): RsptraceError {
   const wanted = /^Cannot find (?:package|module) '([^']+)'/.exec(messageOf(thrown))?.[1];
   const missing = wanted && /^(?:@[^/]+\/)?[^/]+/.exec(wanted.split('node_modules/').at(-1) ?? '')?.[0];
   if (missing !== undefined) return partMissing(missing, 'rsptrace is not installed completely', thrown);
+  const { code, path } = thrown instanceof Error ? (thrown as NodeJS.ErrnoException) : {};
+  if (code === 'ENOSPC' || (typeof path === 'string' && path.startsWith(tmpdir()))) {
+    const hint = 'TMPDIR names the folder for files of its own, which needs room';
+    return new RsptraceError('OUTPUT_CANNOT_WRITE', messageOf(thrown), { hint, cause: thrown });
+  }
   const hint = 'this is a defect of rsptrace: please report it, with RSPTRACE_STACK=1 set to see where';
   return new RsptraceError('INTERNAL', messageOf(thrown), { hint, cause: thrown });
 }
