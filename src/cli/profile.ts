@@ -259,7 +259,10 @@ function notesOnStops(
   ]);
 }
 
-function notesOnPerf({ samples, ranMs, hadHz, lost, kernelLeftOut, end }: ProfileFacts, wanted: number): string[] {
+function notesOnPerf(
+  { samples, ranMs, hadHz, lost, kernelLeftOut, end, gaveUp }: ProfileFacts,
+  wanted: number,
+): string[] {
   const rate = hadHz === undefined ? '' : `, ${hadHz.toFixed(0)} a second of a thread that ran`;
   return thoseOf([
     `${plural(samples, 'sample')} by perf in ${(ranMs / 1000).toFixed(1)} s${rate}; the process never stood`,
@@ -269,7 +272,8 @@ function notesOnPerf({ samples, ranMs, hadHz, lost, kernelLeftOut, end }: Profil
     lost > 0 && `${plural(lost, 'sample')} lost, because they came faster than they were read: a lower -F loses fewer`,
     kernelLeftOut &&
       'perf may not sample the kernel, so its share is missing: run as root, or set kernel.perf_event_paranoid to 1',
-    end === 'perf-ended' && 'perf was ended from outside: the profile ends there',
+    end === 'perf-ended' &&
+      `perf ${gaveUp === undefined ? 'was ended from outside' : `gave up (status ${gaveUp}), as it does where TMPDIR has no room`}: the profile ends there`,
   ]);
 }
 

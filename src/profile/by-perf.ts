@@ -59,7 +59,7 @@ export async function profileByPerf(options: ProfileOptions<number>): Promise<Pr
   const { lost, kernelLeftOut } = stream;
   return {
     ...{ end: ran.end, ranMs: ran.ms, stoodMs: 0, ...facts(), looks, hadHz },
-    ...{ lost, kernelLeftOut, missingLibraries: code.missing },
+    ...{ lost, kernelLeftOut, missingLibraries: code.missing, gaveUp: perf.gaveUp() },
   };
 }
 

@@ -26,6 +26,8 @@ export interface Perf {
   end(): void;
   /** Why it sampled nothing. */
   refused(): RsptraceError;
+  /** The status with which it gave up; undefined if it has not. */
+  gaveUp(): number | undefined;
 }
 
 /**
@@ -49,8 +51,10 @@ export async function startPerf(pid: number, periodMs: number): Promise<Perf> {
   });
   child.stdin?.on('error', () => {});
   let isOver = false;
-  child.once('close', () => {
+  let status: number | undefined;
+  child.once('close', (code) => {
     isOver = true;
+    status = code || undefined;
   });
   await once(child, 'spawn').catch((thrown: NodeJS.ErrnoException) => {
     closeSync(file);
@@ -62,6 +66,7 @@ export async function startPerf(pid: number, periodMs: number): Promise<Perf> {
     output: growing(file, () => isOver),
     end: () => child.stdin?.end(),
     refused: () => refused(pid, said),
+    gaveUp: () => status,
   };
 }
 

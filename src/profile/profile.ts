@@ -43,6 +43,8 @@ export interface ProfileFacts extends Sampled {
   readonly lost: number;
   /** Only programs could be sampled. */
   readonly kernelLeftOut: boolean;
+  /** The status with which perf gave up; undefined if it has not. */
+  readonly gaveUp?: number | undefined;
   /** Harts that were not sampled, because they were idle, or in the mode that was not asked for. */
   readonly idle: number;
   readonly otherMode: number;

@@ -98,6 +98,13 @@ t.test('only the kernel, which may not be sampled; perf is ended from outside', 
   t.match(stderr, /the kernel, so its share is missing: run as root, or set kernel\.perf_event_paranoid to 1/);
 });
 
+t.test('perf gives up, as on a full disk', async (t) => {
+  const { folder, run } = fake(t, 'cat played; exit 255');
+  writeFileSync(join(folder, 'played'), played());
+  const { stderr } = await run().ended;
+  t.match(stderr, /perf gave up \(status 255\), as it does where TMPDIR has no room: the profile ends there/);
+});
+
 t.test('no perf, and one that is refused', async (t) => {
   const missing = await fake(t, undefined).run('--sampler', 'perf', '--json').ended;
   t.equal(missing.status, 1);
