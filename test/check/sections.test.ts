@@ -154,6 +154,10 @@ t.test('a stretch whose end never came says which end that was, and none leads o
   t.match(checked('between', [{ from: 'fn:f<u32>', to: 'fn:g', max: '1ns' }], [generic], ['f', 'g']).verdicts, [
     { state: 'unseen', measured: 'never came' },
   ]);
+  const hung = [f, enters('g', 50), enters('f', 100), enters('h', 900)];
+  t.match(checked('between', [{ from: 'fn:f', to: 'fn:g', max: '60ns' }], hung).verdicts, [
+    { state: 'kept', value: 50, measured: '50 ns, from 0 ns on, and the last fn:f had none behind it after 800 ns' },
+  ]);
   const gap: TraceEvent = { type: 'gap', from: nanos(1), to: nanos(800) };
   const limit = [{ from: 'fn:f', to: 'fn:g', max: '100ns' }];
   t.match(checked('between', limit, [f, gap, enters('g', 900)], ['f', 'g']), { state: 'unseen' });

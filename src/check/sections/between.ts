@@ -13,6 +13,7 @@ class Stretch {
   readonly to: Selector;
   readonly max: number | undefined;
   readonly maxInstructions: number | undefined;
+  /** One that has begun, and not ended. */
   #since: { readonly time: number; readonly place: Place | undefined } | undefined;
   readonly judged: Longest;
   longest: { readonly took: number; readonly begun: number; readonly place: Place | undefined } | undefined;
@@ -23,6 +24,10 @@ class Stretch {
     this.max = max;
     this.judged = new Longest(max ?? Number.POSITIVE_INFINITY);
     this.maxInstructions = maxInstructions;
+  }
+
+  get since(): number | undefined {
+    return this.#since?.time;
   }
 
   event(event: TraceEvent): void {
@@ -42,6 +47,12 @@ class Stretch {
     if (event.type === 'reset') this.#since = undefined;
     if (this.#since === undefined && this.from.matches(event)) this.#since = { time, place: placeOf(event) };
   }
+}
+
+/** As the end of a sentence: that the last one lasts longer than its limit already. */
+function openText({ max = Number.POSITIVE_INFINITY, from, since }: Stretch, { now }: Ending): string {
+  const open = since === undefined ? 0 : now - since;
+  return open > max ? `, and the last ${from.text} had none behind it after ${timeText(open)}` : '';
 }
 
 /** `"between": [{ "from": "fn:find_devices", "to": "fn:mount_root", "max": "3ms" }]` */
@@ -96,10 +107,11 @@ function verdicts(stretch: Stretch, end: Ending): Verdict[] {
   const found: Verdict[] = [];
   if (max !== undefined) {
     const limit = `at most ${timeText(max)}`;
-    if (longest === undefined) found.push({ ...head, state: 'unseen', limit, measured: absent, bound: max });
+    const open = openText(stretch, end);
+    if (longest === undefined) found.push({ ...head, state: 'unseen', limit, measured: absent + open, bound: max });
     else {
       const { state, longest: own, note } = stretch.judged.judged(end);
-      const measured = (own ? `${timeText(own.ns)}, from ${timeText(own.from)} on` : 'not known') + note;
+      const measured = (own ? `${timeText(own.ns)}, from ${timeText(own.from)} on` : 'not known') + note + open;
       found.push({ ...head, place: own?.place ?? head.place, state, limit, measured, bound: max, value: own?.ns });
     }
   }
