@@ -202,9 +202,10 @@ class Parser {
       );
     const digits = found?.[1]?.replaceAll('_', '');
     if (found === null || digits === undefined || /^0[xXbo]$/.test(digits)) return undefined;
-    if (digits.length > 45) throw this.#error('the number has more than 128 bits');
+    const value = BigInt(digits.toLowerCase());
+    if (value >> 128n) throw this.#error('the number has more than 128 bits');
     this.#at += found[0].length;
-    return BigInt(digits.toLowerCase());
+    return value;
   }
 
   #path(): string {

@@ -4,6 +4,15 @@ import t from 'tap';
 import { RsptraceError } from '../../src/base/errors.js';
 import { type MemberExpr, parseMemberExpr, textOf } from '../../src/values/member-expr.js';
 
+t.test('a number has 128 bits at most, however it is written', async (t) => {
+  const most = 2n ** 128n - 1n;
+  for (const text of [`${most}`, `0x${most.toString(16)}`, `0b${most.toString(2)}`, `0o${most.toString(8)}`]) {
+    t.same(parseMemberExpr(text), { kind: 'number', value: most });
+    t.throws(() => parseMemberExpr(`${text}0`), { code: 'EXPRESSION_SYNTAX', message: /more than 128 bits/ });
+  }
+  t.throws(() => parseMemberExpr(`${most + 1n}`), { code: 'EXPRESSION_SYNTAX' });
+});
+
 t.test('how expressions are read', async (t) => {
   const read: Readonly<Record<string, string>> = {
     'self.header.id.0': 'self.header.id.0',
