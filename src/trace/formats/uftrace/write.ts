@@ -68,6 +68,10 @@ class UftraceWriter extends TrackWriter<Task> {
   }
 
   begin({ program }: TraceInfo): void {
+    // Not before: where nothing comes, what was there stays.
+    this.#at(() => {
+      for (const name of readdirSync(this.#folder).filter(isOurs)) rmSync(join(this.#folder, name));
+    });
     this.#program = visible(program).replaceAll(/[/"]/g, '_') || 'program';
   }
 
@@ -141,8 +145,12 @@ class UftraceWriter extends TrackWriter<Task> {
   }
 
   #append(name: string, content: string | Uint8Array): void {
+    this.#at(() => appendFileSync(join(this.#folder, name), content));
+  }
+
+  #at(change: () => void): void {
     try {
-      appendFileSync(join(this.#folder, name), content);
+      change();
     } catch (error) {
       const why = `cannot go on writing the trace ${this.#folder}: ${messageOf(error)}`;
       throw new RsptraceError('TRACE_WRITE_FAILED', why, { hint: nothingKept, cause: error });
@@ -201,13 +209,11 @@ function symbolsOf(path: string, names: readonly string[]): string {
   ].join('\n');
 }
 
-/** An empty folder. If that is forced, what this format writes is taken out of one that is there already. */
+/** An empty folder; if that is forced, also one that holds something. */
 function folderAt(path: string, isForced: boolean): string {
   try {
     if (existsSync(path)) {
-      const names = readdirSync(path);
-      if (names.length > 0 && !isForced) throw outputExists(path);
-      for (const name of names.filter(isOurs)) rmSync(join(path, name));
+      if (readdirSync(path).length > 0 && !isForced) throw outputExists(path);
     }
     mkdirSync(path, { recursive: true });
     return path;
