@@ -1,4 +1,4 @@
-import { existsSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { RsptraceError } from '../base/errors.js';
 import { headOf } from '../base/file-bytes.js';
@@ -38,9 +38,14 @@ export function areTrace(output: string): boolean {
 
 /** Whether a file is one of records, whatever its name; or is called so, and is nothing else that is known. */
 export function hasRecords(path: string): boolean {
-  const head = existsSync(path) ? headOf(path) : undefined;
-  if (head === undefined) return false;
-  return isRawLog(head.bytes) || (areTrace(path) && !formats.some((one) => one.recognizes(head)));
+  try {
+    const head = headOf(path);
+    if (head === undefined) return false;
+    return isRawLog(head.bytes) || (areTrace(path) && !formats.some((one) => one.recognizes(head)));
+  } catch {
+    // Who reads it says why it cannot be read.
+    return false;
+  }
 }
 
 /** What lies where the records will goes, if it is an earlier recording's. Throws `OUTPUT_EXISTS` for other files. */

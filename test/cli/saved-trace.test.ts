@@ -1,7 +1,7 @@
 // Commands that ask a saved trace, against the recorder's own table and against what valgrind and uftrace saw.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { stripVTControlCharacters } from 'node:util';
@@ -169,6 +169,18 @@ t.test('what is wrong is one sentence with a code', async (t) => {
   t.match(await code('report', join(folder, 'empty.pftrace')), /^1 .*is empty \[TRACE_FOREIGN\]/);
   t.match(await code('report', join(folder, 'none.pftrace')), /^1 .*TRACE_UNREADABLE/);
   t.match(await code('report', saved.program), /^1 .*TRACE_FOREIGN/);
+  const loop = join(folder, 'loop.pftrace');
+  symlinkSync(loop, loop);
+  for (const words of [
+    ['report', loop],
+    ['diff', loop, trace],
+    ['merge', loop, trace, '-o', join(folder, 'm.csv')],
+  ])
+    t.match(await code(...words), /^1 .*ELOOP.*TRACE_UNREADABLE/);
+  const far = await code('merge', trace, trace, '--offset=53d', '-o', join(folder, 'm.csv'));
+  t.match(far, /^2 .*--offset takes/);
+  const later = await code('merge', trace, trace, '--offset=9000000s', '-o', join(folder, 'm.csv'));
+  t.match(later, /^2 .*--offset takes up to 52 days/);
   // In the middle of its last packet.
   const whole = readFileSync(trace);
   writeFileSync(join(folder, 'cut.pftrace'), whole.subarray(0, whole.length - 1));

@@ -279,6 +279,8 @@ function offsetOf(words: string): number {
   const [, sign, length = ''] = /^([-+]?)(.*)$/.exec(words.trim()) ?? [];
   const found = timeOf(length, units);
   if (found === undefined) throw new Error(`--offset takes a length of time: 1.5ms, -20us, not '${words}'`);
+  // Times are below 2^53.
+  if (found > 2 ** 52) throw new Error(`--offset takes up to 52 days, not '${words}'`);
   return Math.round(found) * (sign === '-' ? -1 : 1);
 }
 

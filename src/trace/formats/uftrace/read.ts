@@ -30,7 +30,12 @@ const CHUNK = 64 * 1024;
 const noArguments: readonly never[] = [];
 
 export function isUftraceFolder(path: string): boolean {
-  if (!statSync(path, { throwIfNoEntry: false })?.isDirectory() || !isOwnFile(join(path, 'info'))) return false;
+  try {
+    if (!statSync(path).isDirectory() || !isOwnFile(join(path, 'info'))) return false;
+  } catch {
+    // Who opens it says why it cannot be read.
+    return false;
+  }
   return fileOf(path, 'info').subarray(0, MAGIC.length).toString('latin1') === MAGIC;
 }
 

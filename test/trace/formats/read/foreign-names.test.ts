@@ -1,11 +1,11 @@
 // Traces of other programs that are large or have several sessions: what is called in them is known from how each was made.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { addr } from '../../../../src/base/addr.js';
 import { openTrace, readTrace, type TraceEvent } from '../../../../src/trace/index.js';
-import { nanos } from '../../stories.js';
+import { info, nanos } from '../../stories.js';
 import { folder, readBack, write } from '../../written.js';
 
 /** How often each function is called, and the seconds of CPU that reading took. */
@@ -130,4 +130,18 @@ t.test('a line that no file has is none in Parquet, whose numbers of lines have 
   const begin: TraceEvent = { type: 'call-begin', ...at, time: nanos(1), function: fn };
   const bytes = write('line.parquet', [begin]);
   t.equal(bytes.subarray(-4).toString(), 'PAR1');
+});
+
+t.test('a directory of uftrace that is to be overwritten stays until a trace begins', async (t) => {
+  const path = join(folder, 'older.uftrace');
+  const sink = openTrace(path);
+  sink.begin(info);
+  sink.end();
+  const names = readdirSync(path).sort();
+  t.ok(names.includes('info'));
+  openTrace(path, { force: true }).end();
+  t.same(readdirSync(path).sort(), names);
+  writeFileSync(join(path, '77.dat'), '');
+  openTrace(path, { force: true }).begin(info);
+  t.same(readdirSync(path), []);
 });
