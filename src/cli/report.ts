@@ -64,7 +64,8 @@ export async function report(args: ReportArguments): Promise<number> {
   const keyOf = (by: Grouping): Grouping => (by === 'thread' && read.info?.isProcess ? 'hart' : by);
   const groups = shown.map(({ by, rows }) => [keyOf(by), rows.map(rowJson)]);
   const { probes = [], recording } = read.facts ?? {};
-  const isWhole = (recording?.missing ?? 0) === 0 && probes.every(({ engine }) => engine !== 'none');
+  const isWhole =
+    (recording?.missing ?? 0) === 0 && !recording?.tailLost && probes.every(({ engine }) => engine !== 'none');
   const facts = { isWhole, timesAtMost: recording?.timesAtMost !== undefined };
   const locked = args.by === undefined ? lockTable(locks, tableOptions(args.full), facts) : '';
   if (locked !== '') tables.push(locked);

@@ -505,11 +505,16 @@ t.test('what is new has grown, what is gone has not, and a limit can name either
 });
 
 /** A trace of one call of a function, which takes so long, or has no end. */
-function traceOf(name: string, took: number | undefined, more: { lossy?: boolean } = {}): string {
+function traceOf(
+  name: string,
+  took: number | undefined,
+  more: { lossy?: boolean; tailLost?: boolean; kind?: 'lock' } = {},
+): string {
   const path = join(folder, name);
   const sink = openTrace(path);
   const where = { file: undefined, line: undefined };
-  const boot: FunctionRef = { key: 0, name: 'boot', instance: 'boot', address: addr(0x1000n), ...where };
+  const named = more.kind === undefined ? { name: 'boot' } : { name: 'lock::L', kind: more.kind };
+  const boot: FunctionRef = { key: 0, instance: 'boot', address: addr(0x1000n), ...where, ...named };
   const call = { hart: 0, function: boot, depth: 0 } as const;
   const begin: CallBegin = { type: 'call-begin', ...call, time: nanos(10), arguments: [] };
   sink.begin(info);
@@ -518,7 +523,7 @@ function traceOf(name: string, took: number | undefined, more: { lossy?: boolean
   sink.event({ type: took === undefined ? 'call-lost' : 'call-end', ...call, time, began: begin.time, begin });
   if (more.lossy) sink.event({ type: 'gap', from: time, to: nanos(time + 5e9) });
   const counts = { events: 2, stops: 0, records: 2, missing: more.lossy ? 7 : 0, foreignHits: 0 };
-  const recording = { end: 'until', stub: undefined, ...counts, neverLoaded: [], tailLost: false };
+  const recording = { end: 'until', stub: undefined, ...counts, neverLoaded: [], tailLost: more.tailLost ?? false };
   sink.end({ probes: [], recording });
   return path;
 }
@@ -528,6 +533,13 @@ t.test('a diff says of what hangs that it has no time', async (t) => {
   const { stderr } = await rsptrace('diff', ends, hangs).ended;
   t.match(stderr, 'more calls have no end after than before, and so no time: boot (1, before 0)');
   t.equal((await rsptrace('diff', hangs, ends).ended).stderr, '');
+});
+
+t.test('findings about locks are not judged where records were in the memory of a guest that has ended', async (t) => {
+  const findings = async (name: string, tailLost: boolean): Promise<unknown> =>
+    (await json<{ lock_findings: unknown }>('report', traceOf(name, 5, { kind: 'lock', tailLost }))).lock_findings;
+  t.same(await findings('locks.pftrace', false), []);
+  t.equal(await findings('locks-lost.pftrace', true), null);
 });
 
 t.test('every command that reads a trace says what of it is missing', async (t) => {

@@ -107,7 +107,7 @@ function cell(row: ReportRow, column: Column, scale: Scale): string {
   const value = column === 'waiting' ? (row.waiting ?? 0) : sortValue[column](row);
   if (column === 'calls') return `${row.bound ? '>=' : ''}${value}`;
   if (column === 'lost') return String(value);
-  const isUntimed = row.durations.count === 0 && (column !== 'self' || row.waiting !== undefined);
+  const isUntimed = row.durations.count === 0 && (column !== 'self' || row.waiting !== undefined || row.self === 0);
   return isUntimed ? '-' : timeOf(row, column === 'waiting' ? 'self' : column, Math.round(value));
 }
 

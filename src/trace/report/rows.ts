@@ -76,8 +76,9 @@ export class Rows {
   all(facts: TraceFacts | undefined, tickNs: number): ReportRow[] {
     const leftOut = namesBound(facts?.probes ?? [], facts?.recording);
     const { timesAtMost, stopsBeside } = facts?.recording ?? {};
-    const isAtMost = ({ stopped }: Row): boolean =>
-      timesAtMost !== undefined || (stopsBeside !== undefined && stopped > 0);
+    // What has no time is no upper bound.
+    const isAtMost = ({ stopped, durations, self }: Row): boolean =>
+      (timesAtMost !== undefined || (stopsBeside !== undefined && stopped > 0)) && (durations.count > 0 || self > 0);
     const zeroAtMost = Math.ceil(tickNs) + (facts?.ownTime?.mostNs ?? 0);
     const boundOf = (key: Key, { subject, instance, isInlined }: Row): ReportRow['bound'] => {
       const isLeftOut =

@@ -8,7 +8,7 @@ import t, { type Test } from 'tap';
 import { addr } from '../../../src/base/addr.js';
 import { visible } from '../../../src/text/index.js';
 import { readBlock } from '../../../src/trace/formats/html/columns.js';
-import type { FunctionRef, TraceEvent } from '../../../src/trace/index.js';
+import type { FunctionRef, TraceEvent, TraceFacts } from '../../../src/trace/index.js';
 import { longestOf } from '../../../src/trace/viewer/find.js';
 import { isSlice, type Trace, traceOf } from '../../../src/trace/viewer/trace.js';
 import { openPage, type Page } from '../../support/chromium.js';
@@ -17,8 +17,8 @@ import { futures, linked, nanos, stories } from '../stories.js';
 import { folder, write } from '../written.js';
 
 /** The data of a report, read as the page reads it. */
-function reported(name: string, events: readonly TraceEvent[]): Trace {
-  const text = write(name, events).toString();
+function reported(name: string, events: readonly TraceEvent[], facts?: TraceFacts): Trace {
+  const text = write(name, events, facts).toString();
   const blocks = [...text.matchAll(/<script type="application\/octet-stream">([^<]*)</g)];
   return traceOf(blocks.map(([, packed = '']) => readBlock(inflateRawSync(Buffer.from(packed, 'base64')))));
 }
@@ -373,4 +373,12 @@ t.test('times that go back, as those of a damaged trace, cost no other record', 
     [40, 60],
     [60, 100],
   ]);
+});
+
+t.test('times that a stop is in are upper bounds in the tables, where other probes need none', async (t) => {
+  const counts = { events: 2, stops: 1, records: 1, missing: 0, foreignHits: 0, neverLoaded: [], tailLost: false };
+  const recording = { end: 'until', stub: undefined, ...counts, stopsBeside: 1 };
+  const stopped = callsOf(['f']).map((event) => (event.type === 'call-end' ? { ...event, stopped: true } : event));
+  const trace = reported('stopped.html', stopped as TraceEvent[], { probes: [], recording });
+  t.match(trace.tables?.functions, [{ function: 'f', times_at_most: true }]);
 });

@@ -144,3 +144,18 @@ t.test('where a probe was left out, each row that counts what it sees is a lower
     t.equal(rowsBy(by, 'b')[0]?.bound, isOwn ? undefined : 'left-out', by);
   }
 });
+
+t.test('a call whose end was not seen has no time, and so no upper bound', async (t) => {
+  const counts = { events: 2, stops: 2, records: 0, missing: 0, foreignHits: 0, neverLoaded: [], tailLost: false };
+  const recording = { end: 'until', stub: undefined, ...counts, timesAtMost: 'stops take time' };
+  const [begin, end] = linked(generic) as [TraceEvent, TraceEvent];
+  const rowsOf = (...events: TraceEvent[]): ReportRow[] => {
+    const report = reportBy('fn');
+    tell(report, events, { probes: [], recording });
+    return report.rows();
+  };
+  const lost = rowsOf(begin, { ...end, type: 'call-lost' } as TraceEvent);
+  t.match(reportTable(lost, 'function', { color: false, width: 60 }), /^ +1 +1 +- +- +- +w::W$/m);
+  t.match(rowJson(lost[0] as ReportRow), { calls: 1, lost: 1, total_ns: 0, self_ns: 0, times_at_most: undefined });
+  t.match(rowJson(rowsOf(begin, end)[0] as ReportRow), { total_ns: 100, times_at_most: true });
+});

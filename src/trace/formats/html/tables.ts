@@ -87,12 +87,13 @@ export class Tables extends Fold {
     const disturbance = disturbanceOf(facts);
     const certainty = { ...disturbance, isTimed: disturbance !== undefined };
     const findings = this.#findings.all(tasks, { ...certainty, seesWakes: false }, (root) => this.numberOf(root));
-    const futures = this.#futures.rows(error, leftOut);
+    const isMixed = recording?.stopsBeside !== undefined;
+    const futures = this.#futures.rows(error, leftOut, isMixed);
     const [lineName, nameOf] = [linesNames(futures), futureNames([...futures, ...tasks])];
     const named = <T extends Named>(row: T): T => ({ ...row, future: nameOf(row) });
     const rows = {
       futures: futures.map((row) => ({ ...row, future: lineName(row) })),
-      functions: this.#functions.rows(error, leftOut),
+      functions: this.#functions.rows(error, leftOut, isMixed),
     };
     const hidden = this.#findings.leftOut(certainty);
     const took = `${hidden} findings about long polls or waits are left out: tracing took time in them`;
