@@ -4,7 +4,6 @@
  * object with `traceEvents`. Events may stand in any order, so they are sorted, past memory; begins and ends (B, E) of
  * one thread stand in theirs. Values of a wrong type are refused.
  */
-import { messageOf, RsptraceError } from '../../../base/errors.js';
 import type { TraceSink } from '../../events/events.js';
 import { EVENT } from '../perfetto/fields.js';
 import type { TraceBytes } from '../read/bytes.js';
@@ -12,7 +11,7 @@ import { Damage } from '../read/fields.js';
 import { ForeignTrace } from '../read/foreign-trace.js';
 import type { TraceRead } from '../read/read-trace.js';
 import { type EventObject, EventObjects } from './event-objects.js';
-import { SortedRuns } from './sorted-runs.js';
+import { kept, SortedRuns } from './sorted-runs.js';
 
 /** Nanoseconds above the first event's time. A slice that has not ended has no duration, an instant -1. */
 interface Moment {
@@ -59,19 +58,6 @@ export async function* readChrome(path: string, bytes: TraceBytes, sink: TraceSi
     return { info: story.info, facts: undefined, events: story.events, isOwn: false, cut, otherPackets };
   } finally {
     await moments.close();
-  }
-}
-
-/** What goes wrong in the temporary folder is reported as that. */
-async function kept<T>(path: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    const why = `cannot sort the events of ${path} in the temporary folder: ${messageOf(error)}`;
-    throw new RsptraceError('TRACE_UNREADABLE', why, {
-      hint: 'make room there, or name another one by TMPDIR',
-      cause: error,
-    });
   }
 }
 

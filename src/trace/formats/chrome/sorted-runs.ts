@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { messageOf, RsptraceError } from '../../../base/errors.js';
 
 const BUFFER = 256 * 1024;
 
@@ -112,4 +113,17 @@ async function nameless(): Promise<FileHandle> {
   const file = await open(path, 'wx+', 0o600);
   await unlink(path);
   return file;
+}
+
+/** What goes wrong in the temporary folder is reported as that. */
+export async function kept<T>(path: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const why = `cannot sort the events of ${path} in the temporary folder: ${messageOf(error)}`;
+    throw new RsptraceError('TRACE_UNREADABLE', why, {
+      hint: 'make room there, or name another one by TMPDIR',
+      cause: error,
+    });
+  }
 }

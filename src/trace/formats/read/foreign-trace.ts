@@ -9,6 +9,7 @@ import {
   type TraceInfo,
   type TraceSink,
 } from '../../events/events.js';
+import { kept, SortedRuns } from '../chrome/sorted-runs.js';
 import { EVENT } from '../perfetto/fields.js';
 import type { TrackDescriptor, Uuid } from '../perfetto/read/descriptors.js';
 import { Refs } from '../perfetto/read/refs.js';
@@ -139,6 +140,61 @@ export class ForeignTrace {
       const number = this.#tracks.size;
       this.#sink.hart({ number, name: this.#names.get(uuid) || `track ${uuid}` });
       return { hart: number, open: [], last: 0 };
+    });
+  }
+}
+
+/** The same of events in any order: each of several programs gives up its own when it has some. */
+export class UnsortedTrace extends ForeignTrace {
+  readonly #path: string;
+  readonly #events = new SortedRuns<ForeignEvent & { readonly order: number }>(
+    (a, b) => a.time - b.time || a.order - b.order,
+  );
+  #count = 0;
+  /** Of tracks whose own no number holds. */
+  readonly #numbers = new Map<Uuid, number>();
+
+  constructor(path: string, program: string, sink: TraceSink) {
+    super(program, sink);
+    this.#path = path;
+  }
+
+  override track({ uuid, parent, name }: TrackDescriptor): void {
+    const around = parent === undefined ? undefined : this.#numberOf(parent);
+    super.track({ uuid: this.#numberOf(uuid), parent: around, name: name || `track ${uuid}` });
+  }
+
+  override event({ type, time, track, name, category, place, arguments: values }: ForeignEvent): void {
+    const at = { time, track: this.#numberOf(track), order: this.#count++ };
+    this.#events.add({ type, ...at, name, category, place, arguments: values });
+  }
+
+  /** To be called after some events: what has no room in memory goes to a file. */
+  spill(): Promise<void> {
+    return kept(this.#path, () => this.#events.spill());
+  }
+
+  /** Gives the sink all of them. */
+  async *tell(): AsyncGenerator<void> {
+    const sorted = this.#events.inOrder();
+    for (;;) {
+      const { done, value } = await kept(this.#path, () => sorted.next());
+      if (done) return;
+      for (const event of value) super.event(event);
+      yield;
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#events.close();
+  }
+
+  #numberOf(uuid: Uuid): number {
+    if (typeof uuid === 'number') return uuid;
+    return madeOnce(this.#numbers, uuid, () => {
+      const number = -1 - this.#numbers.size;
+      super.track({ uuid: number, name: `track ${uuid}` });
+      return number;
     });
   }
 }

@@ -23,7 +23,7 @@ import { TrackEvents, type TrackEventTaker } from '../perfetto/read/track-events
 import { isUftraceFolder, readUftrace } from '../uftrace/read.js';
 import { openBytes } from './bytes.js';
 import { Damage } from './fields.js';
-import { ForeignTrace } from './foreign-trace.js';
+import { UnsortedTrace } from './foreign-trace.js';
 
 /** What is known about a trace when it has been read. */
 export interface TraceRead {
@@ -48,7 +48,7 @@ export interface TraceRead {
  * events (`.json`) and of a directory of uftrace it reads the slices.
  *
  * Throws `TRACE_UNREADABLE`, `TRACE_FOREIGN` for what is no such trace, `TRACE_VERSION`, and `TRACE_DAMAGED`; then the
- * sink has had the events before the damage, and no `end`. What the sink throws is thrown.
+ * sink has had the events before the damage, unless they had to be sorted, and no `end`. What the sink throws is thrown.
  */
 export async function readTrace(path: string, sink: TraceSink): Promise<TraceRead> {
   const parts = readParts(path, sink);
@@ -73,18 +73,22 @@ export async function* readParts(path: string, sink: TraceSink): AsyncGenerator<
   try {
     for await (const chunk of bytes) {
       packets.feed(chunk);
+      await story.foreign?.spill();
       yield;
     }
+    if (story.foreign) yield* story.foreign.tell();
   } catch (error) {
     if (!(error instanceof Damage)) throw error;
     throw packets.offset === 0 ? foreign(path) : damaged(path, packets.offset, error.message);
+  } finally {
+    await story.foreign?.close();
   }
   if (packets.offset === 0) throw foreign(path);
   const isCut = bytes.isCut || packets.torn > 0 || story.isWithoutEnd;
   return {
     ...story.end(isCut),
     cut: isCut ? { at: packets.offset, bytes: packets.torn } : undefined,
-    otherPackets: decoder.others + story.unmatched,
+    otherPackets: decoder.others + (story.foreign?.unmatched ?? 0),
   };
 }
 
@@ -98,7 +102,7 @@ class Story implements TrackEventTaker {
   /** Until the first event. */
   #early: TrackDescriptor[] = [];
   #own: OwnTrace | undefined;
-  #foreign: ForeignTrace | undefined;
+  #foreign: UnsortedTrace | undefined;
   #info: TraceInfo | undefined;
   readonly #facts = new FactsReader();
   #events = 0;
@@ -131,9 +135,8 @@ class Story implements TrackEventTaker {
     else if (event.name === 'end') this.isWithoutEnd = false;
   }
 
-  /** Ends of another program's slices whose begins are not in the trace. */
-  get unmatched(): number {
-    return this.#foreign?.unmatched ?? 0;
+  get foreign(): UnsortedTrace | undefined {
+    return this.#foreign;
   }
 
   /** Of other programs' samples nothing says the clock and the threads, so they are left out. */
@@ -185,7 +188,7 @@ class Story implements TrackEventTaker {
 
   #beginForeign(): void {
     const program = this.#early.find(({ isProcess }) => isProcess)?.name ?? this.#path;
-    this.#foreign = new ForeignTrace(program, this.#sink);
+    this.#foreign = new UnsortedTrace(this.#path, program, this.#sink);
     for (const descriptor of this.#early) this.#foreign.track(descriptor);
     this.#early = [];
     this.#info = this.#foreign.info;

@@ -552,3 +552,29 @@ t.test('times are below 2^53, or the trace is damaged', async (t) => {
   const late = readTrace(join(folder, 'late.pftrace'), keeper().sink);
   await t.rejects(late, { code: 'TRACE_DAMAGED', message: /a time is above 2\^53/ });
 });
+
+t.test('slices of several programs have their own times, in whatever order these gave them up', async (t) => {
+  const packet = (time: number, track: string, type: string, name = ''): string =>
+    `packet { timestamp: ${time} track_event { type: TYPE_SLICE_${type} track_uuid: ${track} ${name && `name: "${name}"`} } }`;
+  const wide = '18000000000000000001';
+  const of = (track: string, name: string, from: number, to: number): string =>
+    `${packet(from, track, 'BEGIN', name)} ${packet(to, track, 'END')}`;
+  writeForeign(
+    'several.pftrace',
+    `${of('5', 'late', 5000, 9000)} ${of(wide, 'early', 1000, 4000)} ${of('5', 'last', 9000, 9500)}`,
+  );
+  const { kept, sink } = keeper();
+  await readTrace(join(folder, 'several.pftrace'), sink);
+  t.same(
+    kept.events.flatMap((event) => (event.type === 'call-end' ? [[event.function.name, event.began, event.time]] : [])),
+    [
+      ['early', 0, 3000],
+      ['late', 4000, 8000],
+      ['last', 8000, 8500],
+    ],
+  );
+  t.same(kept.harts, [
+    { number: 0, name: `track ${wide}` },
+    { number: 1, name: 'track 5' },
+  ]);
+});
