@@ -17,7 +17,9 @@ import { kept, SortedRuns } from './sorted-runs.js';
 interface Moment {
   readonly time: number;
   readonly duration: number | null;
+  /** Of what came, its begin; and of a begin and an end their end, too. */
   readonly order: number;
+  readonly closes?: number;
   readonly track: number;
   readonly name: string;
   readonly category: string;
@@ -61,9 +63,11 @@ export async function* readChrome(path: string, bytes: TraceBytes, sink: TraceSi
   }
 }
 
-/** What is around another slice begins before it, or is longer. */
+/** What is around another slice begins before it, or is longer; of begins with an end their order says it. */
 function byTime(a: Moment, b: Moment): number {
-  return a.time - b.time || (b.duration ?? Infinity) - (a.duration ?? Infinity) || a.order - b.order;
+  if (a.time !== b.time || a.track !== b.track) return a.time - b.time || a.track - b.track;
+  const isLonger = a.closes === undefined || b.closes === undefined;
+  return (isLonger && (b.duration ?? Infinity) - (a.duration ?? Infinity)) || a.order - b.order;
 }
 
 interface Begin {
@@ -156,7 +160,10 @@ class ChromeEvents {
     const moment = this.#open[track]?.pop()?.moment;
     if (moment === undefined) this.others++;
     else if (time < moment.time) throw backwards(event.at);
-    else this.#moments.add({ ...moment, duration: time - moment.time });
+    else {
+      const args = [...moment.args, ...argumentsOf(event)];
+      this.#moments.add({ ...moment, args, duration: time - moment.time, closes: this.#count++ });
+    }
   }
 }
 
@@ -171,6 +178,7 @@ interface OpenSlice {
   readonly limit: number;
   /** Slices around it on its track. */
   readonly depth: number;
+  isOver: boolean;
 }
 
 /** Tells slices that come in the order of their begins, with their ends in order among them. */
@@ -187,43 +195,55 @@ class NestedSlices {
   }
 
   add(moment: Moment): void {
-    this.#endUntil(moment.time);
     const { time, duration, track } = moment;
+    this.#endBefore(time);
+    const open = this.#open.get(track) ?? [];
+    this.#open.set(track, open);
+    for (let last = open.at(-1); last && last.end <= time && !isInside(moment, last.moment); last = open.at(-1))
+      this.#end(last);
     if (duration === INSTANT) {
       this.#emit(EVENT.instant, moment, time);
       return;
     }
-    const open = this.#open.get(track) ?? [];
-    this.#open.set(track, open);
     const end = time + (duration ?? Infinity);
     const limit = open.at(-1)?.limit ?? Infinity;
     if (duration !== null && limit < end) {
       this.others++;
       return;
     }
-    const slice = { moment, end, limit: Math.min(limit, end), depth: open.length };
+    const slice = { moment, end, limit: Math.min(limit, end), depth: open.length, isOver: false };
     this.#emit(EVENT.sliceBegin, moment, time, slice.depth);
     open.push(slice);
     if (end !== Infinity) this.#ends.push(slice);
   }
 
   end(): void {
-    this.#endUntil(Infinity);
+    this.#endBefore(Infinity);
   }
 
-  #endUntil(time: number): void {
-    for (let slice = this.#ends.first; slice && slice.end <= time; slice = this.#ends.first) {
+  #endBefore(time: number): void {
+    for (let slice = this.#ends.first; slice && slice.end < time; slice = this.#ends.first) {
       this.#ends.pop();
-      const open = this.#open.get(slice.moment.track) as OpenSlice[];
-      open.length = slice.depth;
-      this.#emit(EVENT.sliceEnd, slice.moment, slice.end, slice.depth);
+      if (!slice.isOver) this.#end(slice);
     }
+  }
+
+  #end(slice: OpenSlice): void {
+    slice.isOver = true;
+    const open = this.#open.get(slice.moment.track) as OpenSlice[];
+    open.length = slice.depth;
+    this.#emit(EVENT.sliceEnd, slice.moment, slice.end, slice.depth);
   }
 
   #emit(type: number, { track, name, category, args }: Moment, time: number, depth?: number): void {
     const values = args.map(([name, value]) => ({ name, value }));
     this.#story.event({ type, time, track, name, category, arguments: values, depth });
   }
+}
+
+/** Whether it began and ended before the end of the other one came, which has the same time. */
+function isInside({ closes }: Moment, other: Moment): boolean {
+  return closes !== undefined && other.closes !== undefined && closes < other.closes;
 }
 
 /** A binary heap: the slice that ends first; of those that end at once, the innermost. */

@@ -11,6 +11,7 @@ import { RsptraceError } from '../../../../src/base/errors.js';
 import { EventObjects } from '../../../../src/trace/formats/chrome/event-objects.js';
 import { SortedRuns } from '../../../../src/trace/formats/chrome/sorted-runs.js';
 import {
+  type AnyBegin,
   FunctionSummary,
   functionJson,
   onEvents,
@@ -413,3 +414,39 @@ t.test('a packed trace that unpacks to far more than a recording does is not rea
   process.env.RSPTRACE_BUDGET = '1';
   t.match(await outcome(path), { code: 'TRACE_FOREIGN' });
 });
+
+t.test('what takes no time is inside what is around it, and arguments may come with the end', async (t) => {
+  const at = (ph: string, ts: number, name?: string, args?: object) => ({ ph, ts, pid: 1, tid: 2, name, args });
+  const list = [
+    ...[at('B', 0, 'outer', { size: 4 }), at('B', 5, 'middle'), at('B', 5, 'inner'), at('E', 5), at('E', 5)],
+    ...[at('E', 5, undefined, { sum: 7 }), at('B', 5, 'next'), at('E', 6), at('i', 6, 'mark')],
+  ];
+  const { events } = await outcomeOf(JSON.stringify(list));
+  const begins = events.flatMap((event) => (event.type === 'call-begin' ? event : []));
+  t.same(
+    begins.map((begin) => [begin.function.name, begin.depth, begin.around && nameOf(begin.around)]),
+    [
+      ['outer', 0, undefined],
+      ['middle', 1, 'outer'],
+      ['inner', 2, 'middle'],
+      ['next', 0, undefined],
+    ],
+  );
+  t.same(begins[0]?.arguments, [
+    { name: 'size', value: '4' },
+    { name: 'sum', value: '7' },
+  ]);
+  t.same(
+    events.flatMap((event) => (event.type === 'call-end' ? [[event.function.name, event.began, event.time]] : [])),
+    [
+      ['inner', 5000, 5000],
+      ['middle', 5000, 5000],
+      ['outer', 0, 5000],
+      ['next', 5000, 6000],
+    ],
+  );
+});
+
+function nameOf(begin: AnyBegin): string {
+  return 'function' in begin ? begin.function.name : begin.future.future;
+}
