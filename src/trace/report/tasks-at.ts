@@ -280,14 +280,14 @@ export class TasksAt extends Fold {
 const finalStates = new Set(['Returned', 'Panicked']);
 
 function find(
-  around: Nodes,
+  nodes: Nodes,
   key: string,
 ): { readonly node: Node; readonly around: Nodes; readonly key: string } | undefined {
-  const node = around.get(key);
-  if (node) return { node, around, key };
-  for (const { inside } of around.values()) {
-    const found = find(inside, key);
-    if (found) return found;
+  const all = [nodes];
+  for (const around of all) {
+    const node = around.get(key);
+    if (node) return { node, around, key };
+    for (const { inside } of around.values()) all.push(inside);
   }
   return undefined;
 }
@@ -299,7 +299,15 @@ function forgetOthers({ future, inside }: Node, since: number): void {
   for (const [key, { polled }] of inside) if (polled < least) inside.delete(key);
 }
 
-function treeOf(nodes: Nodes): AwaitAt[] {
+/** What is nested deeper is left out, as in a story: nobody reads it, and it would not be printed. */
+const mostDeep = 500;
+const leftOut = `[nested deeper than ${mostDeep}: left out]`;
+const deeper: readonly AwaitAt[] = [
+  { name: leftOut, instance: leftOut, address: undefined, state: undefined, isOpen: false, awaits: [] },
+];
+
+function treeOf(nodes: Nodes, depth = 1): readonly AwaitAt[] {
+  if (depth > mostDeep) return deeper;
   return [...nodes.values()].map(({ future, address, state, chain, isOpen, inside }) => ({
     name: future.future,
     instance: future.instance,
@@ -307,14 +315,15 @@ function treeOf(nodes: Nodes): AwaitAt[] {
     state,
     isOpen,
     // Of Futures that were not traced the chain says.
-    awaits: inside.size > 0 ? treeOf(inside) : isOpen ? [] : chainOf(chain),
+    awaits: inside.size > 0 ? treeOf(inside, depth + 1) : isOpen ? [] : chainOf(chain, depth + 1),
   }));
 }
 
 /** One within the other. */
-function chainOf([link, ...rest]: readonly AwaitLink[]): AwaitAt[] {
+function chainOf([link, ...rest]: readonly AwaitLink[], depth: number): readonly AwaitAt[] {
   if (link === undefined) return [];
+  if (depth > mostDeep) return deeper;
   const { future, typeName, address, state } = link;
   const [name, instance] = [future?.future ?? typeName, future?.instance ?? typeName];
-  return [{ name, instance, address, state, isOpen: false, awaits: chainOf(rest) }];
+  return [{ name, instance, address, state, isOpen: false, awaits: chainOf(rest, depth + 1) }];
 }

@@ -1,7 +1,7 @@
 // Tasks at a moment, from events told by hand. Of saved traces: test/trace/formats/read/read-trace.test.ts.
 import t from 'tap';
 import { addr } from '../../../src/base/addr.js';
-import { TasksAt, type TraceEvent } from '../../../src/trace/index.js';
+import { type PollBegin, TasksAt, type TraceEvent } from '../../../src/trace/index.js';
 import { futures, linked, nanos, suspend0, tell, unresumed } from '../stories.js';
 
 const [outer, inner] = futures;
@@ -47,4 +47,19 @@ t.test('whether a task still waits behind a gap is not known', async (t) => {
   };
   t.same(shown(9), [{ state: 'waiting', since: 5 }]);
   t.same(shown(95), [{ state: 'unknown', since: 10 }]);
+});
+
+t.test('of Futures inside of 20,000 others those are shown that can be printed', async (t) => {
+  const begins: PollBegin[] = [];
+  for (let depth = 0; depth < 20_000; depth++) {
+    const at = { hart: 0, root, future: outer, address: addr(root.address + 16n * BigInt(depth)), depth };
+    begins.push({ type: 'poll-begin', ...at, time: nanos(depth), state: unresumed, around: begins.at(-1) });
+  }
+  const found = new TasksAt(1e6);
+  const gone = { type: 'derived-poll', hart: 0, root, future: inner, address: root.address, time: nanos(50_000) };
+  tell(found, [...begins, { ...gone, result: 'ready', state: undefined } as TraceEvent]);
+  let [levels, at] = [0, found.tasks()[0]?.tree[0]];
+  for (; at?.awaits[0] !== undefined; at = at.awaits[0]) levels++;
+  t.equal(levels, 500);
+  t.equal(at?.name, '[nested deeper than 500: left out]');
 });
