@@ -51,7 +51,8 @@ export async function* readUftrace(path: string, sink: TraceSink): AsyncGenerato
   }
   const story = new ForeignTrace(info.program ?? basename(path), sink);
   const tasks: Task[] = [];
-  let others = 0;
+  // What the kernel and perf have seen is a file each.
+  let others = names.filter((name) => /^(?:kernel|perf)-cpu\d+\.dat$/.test(name)).length;
   try {
     for (const name of names) {
       const [, tid] = /^(\d{1,10})\.dat$/.exec(name) ?? [];

@@ -145,3 +145,13 @@ t.test('a directory of uftrace that is to be overwritten stays until a trace beg
   openTrace(path, { force: true }).begin(info);
   t.same(readdirSync(path), []);
 });
+
+t.test('what uftrace has of the kernel and of perf is left out, and counted', async (t) => {
+  const path = join(folder, 'kernel.uftrace');
+  const sink = openTrace(path);
+  sink.begin(info);
+  sink.end();
+  for (const name of ['kernel-cpu0.dat', 'kernel-cpu1.dat', 'perf-cpu0.dat', 'kernel_header'])
+    writeFileSync(join(path, name), 'x');
+  t.equal((await callsIn(path)).otherPackets, 3);
+});
