@@ -9,6 +9,8 @@ import type { Watchpoints } from './watchpoints.js';
 
 /** How often a step that does not move the pc is retried: on x86 QEMU a pending interrupt makes a step a no-op. */
 const stepTries = 16;
+/** The most turns of an instruction that repeats itself (x86's `rep`): a step is one turn, and leaves the pc. */
+const mostTurns = 1 << 16;
 
 /** The result of a step. */
 export interface Stepped {
@@ -121,6 +123,8 @@ export class Stepper {
     };
     if (watched) before(watched);
     let signal: number | undefined;
+    let turns = 0;
+    let last: Uint8Array | undefined;
     for (let tries = 0; tries < stepTries; tries++) {
       const stop = await this.#session.stepOver(hart ?? ANY_HART, lifted, signal);
       this.steps++;
@@ -139,6 +143,10 @@ export class Stepper {
       if (pc === undefined || pc === at.pc) {
         if (isNew) before(point);
         else this.stopped(hart);
+        const { bytes } = registers.value;
+        const hasTurned = last !== undefined && Buffer.compare(last, bytes) !== 0;
+        if (hasTurned && ++turns < mostTurns) tries = 0;
+        last = bytes;
         continue;
       }
       if (isNew) {

@@ -57,7 +57,7 @@ function classOf(bytes: Uint8Array): string {
 
 /** What must be carried out, by the classes above. */
 const wanted = [
-  ['push r64', 'push rbp', 'push rsp', 'pop r64', 'pop rbp', 'pop rsp', 'leave', 'endbr64', 'nop', 'jmp'],
+  ['push r64', 'push rbp', 'push rsp', 'pushfq', 'pop r64', 'pop rbp', 'pop rsp', 'leave', 'endbr64', 'nop', 'jmp'],
   'jo jno jb jae je jne jbe ja js jns jp jnp jl jge jle jg'.split(' '),
   ['add', 'sub', 'and', 'or', 'xor', 'cmp'].flatMap((op) => [
     `${op} r64,n`,
@@ -205,9 +205,11 @@ t.test('carrying an instruction out leaves what the processor leaves after a ste
   try {
     const server = ['--once', '--no-startup-with-shell', '--no-disable-randomization', '-', buildProgram(folder)];
     await using oracle = await StepOracle.start('gdbserver', server, sizes);
-    const { carried, left, differences } = await compare(x86_64, oracle, order, trials, masks);
+    // A step pushes the TF that it has set.
+    const others = trials.filter(({ name }) => name !== 'pushfq');
+    const { carried, left, differences } = await compare(x86_64, oracle, order, others, masks);
     t.same(differences.slice(0, 10), []);
-    t.ok(carried > 0.9 * trials.length, `${carried} of ${trials.length} carried out`);
+    t.ok(carried > 0.9 * others.length, `${carried} of ${others.length} carried out`);
     t.ok(
       left.length > 0 && left.every((name) => name.includes('[rbp')),
       'only accesses outside the stack are left to a step',

@@ -8,8 +8,8 @@ import { type ArithmeticOp, conditions, holds, operate } from './flags.js';
 import { wholeRegisters } from './registers.js';
 
 /**
- * Emulates an instruction by register and memory writes. Memory is supported only at rsp or rbp. Covered: push, pop,
- * mov, movzx, lea, add, sub, and, or, xor, cmp, test, leave, direct jumps, nop and endbr64. All else is left to a
+ * Emulates an instruction by register and memory writes. Memory is supported only at rsp or rbp. Covered: push, pushfq,
+ * pop, mov, movzx, lea, add, sub, and, or, xor, cmp, test, leave, direct jumps, nop and endbr64. All else is left to a
  * single-step, so that no device register is accessed through a debugger's own access. The hit shows whether rbp is a
  * frame pointer: an address outside the stack has no effects, so the caller steps. The decoder must be loaded
  * (`prepare`).
@@ -58,6 +58,9 @@ function emulated64({ op, operands, flow, target }: Instruction, next: Addr): Em
       return target === undefined ? undefined : idle(target);
     case 'push':
       return to?.kind === 'register' ? pushed(to.name, next) : undefined;
+    case 'pushfq':
+      // A step sets TF, which would be pushed too: the program's popfq would trap.
+      return pushed('eflags', next, unpushed);
     case 'pop':
       return to?.kind === 'register' ? popped(to.name, next) : undefined;
     case 'leave':
@@ -237,10 +240,13 @@ function atTop(registers: RegisterReader): { readonly address: Addr } | undefine
   return sp === undefined ? undefined : { address: addr(sp) };
 }
 
-function pushed(from: string, next: Addr): EmulatedEffects {
+/** RF and VM, which PUSHF clears in the image (Intel SDM volume 2). */
+const unpushed = 0x3_0000n;
+
+function pushed(from: string, next: Addr, without = 0n): EmulatedEffects {
   return fromRegisters(['rsp', from], ([sp = 0n, value = 0n]) => {
     const address = addr(sp - 8n);
-    const memory = [{ address, bytes: littleEndianBytes(value, 8) }];
+    const memory = [{ address, bytes: littleEndianBytes(value & ~without, 8) }];
     return { registers: [{ name: 'rsp', value: address }, moved(next)], memory };
   });
 }
