@@ -46,7 +46,7 @@ const lowest = 0x1_0000n;
 /** The range of a 32-bit jump, less what the displaced instructions may refer to. */
 const reach = 2n ** 31n - 2n ** 24n;
 const MiB = 2n ** 20n;
-/** Distances from the program that are tried. Below it first, because its heap grows above. */
+/** Distances from the program that are tried. Below it first, because its heap grows above: there the farthest first. */
 const distances = [1n, 16n, 64n, 256n, 512n, 1024n, 1536n];
 const largest = 2 ** 30;
 
@@ -155,7 +155,10 @@ function places(text: Region, size: bigint): Addr[] {
   const low = text.address & ~0xfffn;
   const high = (text.address + BigInt(text.size) + 0xfffn) & ~0xfffn;
   const below = distances.map((distance) => low - distance * MiB - size);
-  const above = distances.slice(1).map((distance) => high + distance * MiB);
+  const above = distances
+    .slice(1)
+    .map((distance) => high + distance * MiB)
+    .reverse();
   // A program that is not position-independent has little room below.
   const tight = low - size - lowest > 0n ? [lowest] : [];
   return [...below, ...tight, ...above]

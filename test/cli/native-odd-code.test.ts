@@ -46,3 +46,22 @@ t.test('a step sets no flag that the program sees, and goes through an instructi
     ['flags', 3, false],
   ]);
 });
+
+const heap = build(
+  'heap',
+  `#include <unistd.h>
+volatile int jobs;
+__attribute__((noinline)) void job(void) { jobs++; }
+int main(void) {
+  for (int i = 0; i < 256; i++) { job(); if (sbrk(1 << 20) == (void *)-1) return 1; }
+  return 0;
+}`,
+  '-g -O1 -no-pie -x c',
+);
+
+t.test('a program that is not position-independent has room for its heap', async (t) => {
+  const { status, stdout, stderr } = await rsptrace(...['run', ...output, '--engine', 'target', '-p', 'fn:job', heap])
+    .ended;
+  t.equal(status, 0, stderr);
+  t.same(calls(stdout), [['job', 256, false]]);
+});
