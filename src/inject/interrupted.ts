@@ -1,11 +1,14 @@
 import type { Architecture } from '../arch/index.js';
-import { type Addr, addr } from '../base/addr.js';
+import { type Addr, addOffset, addr } from '../base/addr.js';
 import { firstWhere } from '../base/search.js';
-import type { Session } from '../rsp/index.js';
+import { isProcess, type Reply, type Session } from '../rsp/index.js';
 import { inOrder, type Piece } from './ring.js';
 
-/** Bytes of a stack that are searched. An interrupt's frame lies near the top of the stack. */
-const looked = 4096;
+/**
+ * Bytes of a stack that are searched. An interrupt's frame lies near the top of the stack; a signal's above whatever
+ * its handler keeps there.
+ */
+const looked = { machine: 4096, process: 64 << 10 };
 const PAGE = 4096n;
 /** The most pieces of stacks that are searched for one hart. */
 const mostStacks = 4;
@@ -13,6 +16,15 @@ const mostStacks = 4;
 /** Bytes that change. Interrupted code resumes only where one of their instructions begins, if these are known. */
 export interface ChangedCode extends Piece {
   readonly code?: Uint8Array;
+}
+
+interface Search {
+  /** Functions keep frame pointers, which lead from a handler's own stack to the one before. */
+  readonly chained?: boolean;
+  /** Bytes of each stack that are searched. */
+  readonly most?: number;
+  /** The only one whose stack is searched. */
+  readonly hart?: string | undefined;
 }
 
 /** The last of these pieces, in order, that begins below an address. */
@@ -24,21 +36,24 @@ export function pieceBefore<T extends Piece>(sorted: readonly T[], address: bigi
  * Finds places (named by their first address) in whose middle some interrupted code would resume. The evidence is the
  * return address of a trap in a register, or any word on a hart's stack that looks like such an address. A word that
  * only looks so costs a retry later. Words that other tasks have saved are missed.
- * @param chained functions keep frame pointers, which lead from a handler's own stack to the one before
  */
 export async function interruptedInside(
   session: Session,
   arch: Architecture,
   places: readonly ChangedCode[],
-  chained = false,
+  { chained = false, most = looked[isProcess(session.features) ? 'process' : 'machine'], hart }: Search = {},
 ): Promise<ReadonlySet<bigint>> {
   const sorted = inOrder(places);
   const found = new Set<bigint>();
+  const [first, last] = [sorted[0], sorted.at(-1)];
+  if (!first || !last) return found;
+  const end = addOffset(last.address, last.length);
   const look = (word: bigint): void => {
+    if (word <= first.address || word >= end) return;
     const place = pieceBefore(sorted, word);
     if (place && word < place.address + BigInt(place.length) && beginsAt(arch, place, word)) found.add(place.address);
   };
-  for (const { id } of await session.harts()) {
+  for (const { id } of hart === undefined ? await session.harts() : [{ id: hart }]) {
     const batch = session.batch(id);
     const stackPointer = batch.readRegister(arch.sp);
     const record = chained ? arch.privilege?.frameRecord : undefined;
@@ -55,7 +70,7 @@ export async function interruptedInside(
     let frame = framePointer?.value;
     for (let stacks = 0; at !== undefined && stacks < mostStacks; stacks++) {
       const from = addr(at & ~7n);
-      const words = await stackWords(session, id, from);
+      const words = await stackWords(session, id, from, most);
       if (words === undefined) break;
       for (const word of words) look(word);
       frame = frame && record && frameBehind(words, from, frame, record.below);
@@ -94,9 +109,26 @@ function frameBehind(words: BigUint64Array, from: Addr, frame: bigint, below: nu
   return undefined;
 }
 
-async function stackWords(session: Session, hart: string, start: Addr): Promise<BigUint64Array | undefined> {
-  const memory = session.memory(hart);
-  const toPageEnd = Number(PAGE - (start % PAGE));
-  const bytes = (await memory.read(start, looked)) ?? (await memory.read(start, toPageEnd));
-  return bytes && new BigUint64Array(Uint8Array.from(bytes).buffer);
+/** As far up as there is memory. */
+async function stackWords(
+  session: Session,
+  hart: string,
+  start: Addr,
+  most: number,
+): Promise<BigUint64Array | undefined> {
+  const batch = session.batch(hart);
+  const replies: Reply<Uint8Array | undefined>[] = [];
+  for (let at = 0; at < most; ) {
+    const from = addOffset(start, at);
+    const length = Math.min(most - at, Number(PAGE - (from % PAGE)));
+    replies.push(batch.readMemory(from, length));
+    at += length;
+  }
+  await batch.send();
+  const pages: Uint8Array[] = [];
+  for (const { value } of replies) {
+    if (!value) break;
+    pages.push(value);
+  }
+  return pages.length === 0 ? undefined : new BigUint64Array(Uint8Array.from(Buffer.concat(pages)).buffer);
 }

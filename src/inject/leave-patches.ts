@@ -96,7 +96,7 @@ export async function runOutOfPatches(
 ): Promise<ReadonlySet<bigint>> {
   for (let tries = 0; ; tries++) {
     await leavePatches(session, arch, patches);
-    const inside = await interruptedInside(session, arch, patches, chained);
+    const inside = await interruptedInside(session, arch, patches, { chained });
     if (inside.size === 0 || tries === mostTries) return inside;
     await runForMoment(session, 1);
     if (session.state.kind !== 'idle') return inside;

@@ -155,7 +155,7 @@ export class LeftCode {
       const cuts = [address as bigint, ...starts.filter((exit) => exit > address && exit < end), end as bigint];
       return cuts.slice(1).map((to, i) => ({ address: addr(cuts[i] ?? to), length: Number(to - (cuts[i] ?? to)) }));
     });
-    return (await interruptedInside(session, arch, pieces, this.#parts.options.chained)).size > 0;
+    return (await interruptedInside(session, arch, pieces, this.#parts.options)).size > 0;
   }
 
   /**

@@ -72,7 +72,7 @@ export class Patches<T extends Patched = Site> {
   async plant(holdsStop: (piece: Piece) => boolean): Promise<readonly T[]> {
     const pieces = this.#waiting.map(({ address, original }) => codeAt(address, original));
     await leavePatches(this.#session, this.#arch, pieces, placesOf(this.#waiting));
-    const inside = await interruptedInside(this.#session, this.#arch, pieces, this.#chained);
+    const inside = await interruptedInside(this.#session, this.#arch, pieces, { chained: this.#chained });
     const blocked = new Set<T>();
     for (const patch of this.#waiting)
       if (inside.has(patch.address) || partsWithoutProbe(patch).some(holdsStop)) blocked.add(patch.site);

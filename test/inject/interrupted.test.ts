@@ -11,9 +11,13 @@ const handler = addr(0xff20_0000_0001_0000n);
 const task = addr(0xff20_0000_0009_0000n);
 
 /** One hart, and words in pages of its memory. */
-function machine(words: ReadonlyMap<bigint, bigint>, registers: Readonly<Record<string, bigint>>): Session {
+function machine(
+  words: ReadonlyMap<bigint, bigint>,
+  registers: Readonly<Record<string, bigint>>,
+  transfers: readonly string[] = [],
+): Session {
   const pages = new Set([...words.keys()].map((address) => address / 4096n));
-  const read = async (from: Addr, length: number): Promise<Uint8Array | undefined> => {
+  const read = (from: Addr, length: number): Uint8Array | undefined => {
     const bytes = new Uint8Array(length);
     const view = new DataView(bytes.buffer);
     for (let at = 0; at < length; at += 8) {
@@ -26,8 +30,12 @@ function machine(words: ReadonlyMap<bigint, bigint>, registers: Readonly<Record<
   const session: unknown = {
     harts: async () => [{ id: '1' }],
     target: { register: () => undefined },
-    batch: () => ({ readRegister: (name: string) => ({ value: registers[name] }), send: async () => {} }),
-    memory: () => ({ read }),
+    features: { transfer: new Set(transfers) },
+    batch: () => ({
+      readRegister: (name: string) => ({ value: registers[name] }),
+      readMemory: (from: Addr, length: number) => ({ value: read(from, length) }),
+      send: async () => {},
+    }),
   };
   return session as Session;
 }
@@ -43,18 +51,18 @@ const registers = { sp: handler + 0x100n, fp: handler + 0x140n };
 
 t.test('a word on the stack that was left', async (t) => {
   const session = machine(chain, registers);
-  t.same([...(await interruptedInside(session, riscv64, [patched], true))], [patched.address]);
+  t.same([...(await interruptedInside(session, riscv64, [patched], { chained: true }))], [patched.address]);
   t.same([...(await interruptedInside(session, riscv64, [patched]))], [], 'only where there are frame pointers');
 });
 
 t.test('no chain is followed that does not begin on the stack, or leads out of the kernel', async (t) => {
   for (const fp of [task + 0x100n, 0x3fff_1230n, handler + 0x141n]) {
     const session = machine(chain, { ...registers, fp });
-    t.same([...(await interruptedInside(session, riscv64, [patched], true))], []);
+    t.same([...(await interruptedInside(session, riscv64, [patched], { chained: true }))], []);
   }
   const round = new Map([...chain, [handler + 0x1f0n, handler + 0x140n]]);
   t.same(
-    [...(await interruptedInside(machine(round, registers), riscv64, [patched], true))],
+    [...(await interruptedInside(machine(round, registers), riscv64, [patched], { chained: true }))],
     [],
     'a chain without an end',
   );
@@ -94,3 +102,22 @@ t.test('bytes that end within an instruction: it begins there all the same', asy
     t.same(found, offsets, arch.name);
   }
 });
+
+t.test(
+  'of a process, the frame of a signal is found above the locals of its handler, up to where nothing is mapped',
+  async (t) => {
+    const deep = task + 0x5008n;
+    for (const [pages, transfers, expected] of [
+      [6n, ['auxv'], [patched.address]],
+      [6n, [], []],
+      [3n, ['auxv'], []],
+    ] as const) {
+      const words = new Map(
+        Array.from({ length: Number(pages) }, (_, i): [bigint, bigint] => [task + BigInt(i) * 4096n, 0n]),
+      );
+      if (pages > 5n) words.set(deep, inside);
+      const session = machine(words, { sp: task }, transfers);
+      t.same([...(await interruptedInside(session, riscv64, [patched]))], expected, `${pages} pages, ${transfers}`);
+    }
+  },
+);
