@@ -94,7 +94,8 @@ export class Leaving {
   /** No code of ours can run any more, so that a process may run on between two steps. It may end meanwhile. */
   async #release(): Promise<void> {
     const { session, letRun } = this.#options;
-    if (letRun) await session.clearBreakpoints();
+    // Nobody answers a stop any more.
+    await session.clearBreakpoints();
     for (const step of [() => this.#placed.unwinder?.remove(), () => this.#scratch.release()]) {
       await letRun?.().catch(() => {});
       if (session.state.kind === 'idle') await step();

@@ -4,19 +4,28 @@ import { ElfFile } from '../elf/index.js';
 import type { Session } from '../rsp/index.js';
 import { type Scratch, unavailable } from '../scratch/index.js';
 import { AT, auxvAddress, type LetRun, parseMaps, readAuxv } from '../target/index.js';
+import type { Piece } from './ring.js';
 
 const PT_LOAD = 1;
 
 /** The function that throws: a file without it never unwinds. */
 export const throws = '_Unwind_RaiseException';
+/** The function that allocates, of every C library. */
+export const allocates = 'malloc';
 /** The paths of C libraries. */
 const cLibrary = /\/(libc[.-]|ld-musl)/;
 /** A function of every C library. */
 const ends = 'exit';
 
-/** Where a program or library itself defines a function of this name. */
+/** A function of this name that a program or library itself defines. */
+export function functionIn(elf: ElfFile, name: string): Piece | undefined {
+  const found = elf.symbols.named(name).find(({ type, address }) => type === 'function' && address !== 0n);
+  return found && { address: found.address, length: found.size };
+}
+
+/** Where it does so. */
 export function defined(elf: ElfFile, name: string): Addr | undefined {
-  return elf.symbols.named(name).find(({ type, address }) => type === 'function' && address !== 0n)?.address;
+  return functionIn(elf, name)?.address;
 }
 
 /** The process's files with code, at the addresses of their first bytes. */
@@ -60,7 +69,7 @@ function keyOf(pid: number, path: string, start: Addr, name: string): string | u
 export function readLoadedFiles(pid: number): void {
   try {
     for (const [path, start] of startsIn(readFileSync(`/proc/${pid}/maps`, 'latin1'))) {
-      const wanted = [throws, ...(cLibrary.test(path) ? [ends] : [])];
+      const wanted = [throws, allocates, ...(cLibrary.test(path) ? [ends] : [])];
       const file = readFileSync(`/proc/${pid}/root${path}`);
       for (const name of wanted) {
         const key = keyOf(pid, path, start, name);

@@ -2,10 +2,12 @@ import type { ProcessCode } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
 import { messageOf } from '../base/errors.js';
 import type { ElfFile } from '../elf/index.js';
-import { registersOf, type Session, setRegister } from '../rsp/index.js';
+import { registerOf, registersOf, type Session, setRegister } from '../rsp/index.js';
 import { PAGE, type Scratch, unavailable } from '../scratch/index.js';
 import type { LetRun } from '../target/index.js';
-import { DefiningFiles, defined, loaderStop, throws } from './loaded-library.js';
+import { interruptedInside } from './interrupted.js';
+import { runForMoment } from './leave-patches.js';
+import { allocates, DefiningFiles, defined, functionIn, loaderStop, throws } from './loaded-library.js';
 
 /** What walks a stack for a program: glibc's `backtrace`, panics of Rust, `std::stacktrace`. */
 const walks = '_Unwind_Backtrace';
@@ -113,6 +115,18 @@ const gate = '_Unwind_Find_FDE';
 const registers = '__register_frame_info';
 const removes = '__deregister_frame_info';
 const objectBytes = 64;
+/**
+ * What these call, or hold a lock in: libgcc frees what it has sorted, and from gcc 13 on it allocates at a
+ * registration.
+ */
+const locking = [
+  ...['malloc', 'calloc', 'realloc', 'free', 'memalign', 'aligned_alloc', 'posix_memalign', 'malloc_trim'],
+  ...[gate, registers, removes],
+];
+/** So far above the stack pointer lies the return address into one of them. */
+const nearTop = 1024;
+/** How many moments of a millisecond a thread gets to come out of them. */
+const mostMoments = 50;
 
 interface Functions {
   readonly register: Addr;
@@ -132,6 +146,7 @@ interface Needs extends WalkNeeds {
 export class ProcessUnwinders {
   readonly #needs: Needs;
   readonly #files: DefiningFiles;
+  readonly #allocators: DefiningFiles;
   /** Those that have the table, each with its functions. */
   readonly #registered = new Map<ElfFile, Functions>();
   readonly #awaited = new Set<ElfFile>();
@@ -145,6 +160,7 @@ export class ProcessUnwinders {
   constructor(needs: Needs) {
     this.#needs = needs;
     this.#files = new DefiningFiles(needs.session, needs.scratch, throws);
+    this.#allocators = new DefiningFiles(needs.session, needs.scratch, allocates);
   }
 
   /** Reads the files that may have an unwinder, so that {@link register} need not. It may run on between two pieces. */
@@ -160,6 +176,7 @@ export class ProcessUnwinders {
   async register(room: Addr, exits: ReadonlyMap<bigint, { readonly offset: number }>): Promise<void> {
     const { session, scratch, code } = this.#needs;
     if (!scratch.own || exits.size === 0) return;
+    await this.#settle();
     this.#loader = await loaderStop(session, this.#needs.elf);
     const unwinders = await this.#unwinders();
     for (const each of unwinders) functionsOf(each);
@@ -218,8 +235,32 @@ export class ProcessUnwinders {
     this.#table = undefined;
     // Then its memory stays too.
     if (table === undefined || (await this.#needs.scratch.calls?.refusal()) !== undefined) return;
+    await this.#settle();
+    if (this.#needs.session.state.kind !== 'idle') return;
     const isThere = new Set(await this.#unwinders());
     for (const [each, { remove }] of this.#registered) if (isThere.has(each)) await this.#call(remove, [table]);
+  }
+
+  /**
+   * Lets the thread that is to call libgcc come out of what that calls, or would find half done, where no breakpoint of
+   * ours would stop it. Files are read past the wire only.
+   */
+  async #settle(): Promise<void> {
+    const { session, scratch, pc } = this.#needs;
+    for (let moments = 0; moments < mostMoments; moments++) {
+      const { state, processHere } = session;
+      if (!scratch.calls || processHere === undefined || session.breakpoints.length > 0) return;
+      if (state.kind !== 'idle' || state.stop.kind !== 'signal') return;
+      const places = [...(await this.#allocators.now()), ...(await this.#files.now())].flatMap((each) =>
+        locking.flatMap((name) => functionIn(each, name) ?? []),
+      );
+      const { hart } = state.stop;
+      const at = (await registerOf(session, pc, hart)) ?? 0n;
+      const isAt = places.some(({ address, length }) => at > address && at < addOffset(address, length));
+      if (!isAt && (await interruptedInside(session, scratch.calls.arch, places, { most: nearTop, hart })).size === 0)
+        return;
+      await runForMoment(session, 1);
+    }
   }
 
   async #unwinders(): Promise<ElfFile[]> {

@@ -51,13 +51,13 @@ export class SystemCalls {
   /** The process's number, as the kernel of the stub's machine counts it. */
   readonly pid: number;
   readonly session: Session;
-  readonly #arch: Architecture;
+  readonly arch: Architecture;
   readonly #model: SystemCallModel;
   readonly #instruction: Addr;
 
   private constructor({ session, arch, model }: Callable, pid: number, instruction: Addr) {
     this.session = session;
-    this.#arch = arch;
+    this.arch = arch;
     this.#model = model;
     this.pid = pid;
     this.#instruction = instruction;
@@ -108,10 +108,10 @@ export class SystemCalls {
       throw unavailable('the system call instruction of the process is gone');
     }
     const before = await registersOf(session, hart);
-    const stackPointer = before.register(this.#arch.sp) ?? 0n;
+    const stackPointer = before.register(this.arch.sp) ?? 0n;
     const putBack = await saveThread(session, hart, stackPointer);
     if (!putBack) throw unavailable('the stack of the thread has no room');
-    const putSequenceBack = await keepSequence(session, hart, before, [this.#arch.pc, this.#model.threadPointer]);
+    const putSequenceBack = await keepSequence(session, hart, before, [this.arch.pc, this.#model.threadPointer]);
     const held = signalsOf(session);
     const call: SystemCall = (name, ...parameters) => this.#call(hart, held, name, parameters);
     try {
@@ -149,25 +149,29 @@ export class SystemCalls {
 
   /**
    * Lets the stopped thread alone run injected code up to a breakpoint, and restores all of its registers. For use
-   * inside {@link with}. `set`: initial registers. `stackTop`: the end of memory of ours for its stack, aligned to 64.
+   * inside {@link with}. `set`: initial registers. `stackTop`: the end of memory of ours for its stack, aligned to 64;
+   * with a stack it calls functions of the program, which may wait for a lock. So the others run too, where no
+   * breakpoint would stop them.
    * @throws RsptraceError `SCRATCH_UNAVAILABLE` if it stops elsewhere, `RSP_*`
    */
   async run(code: Addr, breakpoint: Addr, set: Readonly<Record<string, bigint>> = {}, stackTop?: Addr): Promise<void> {
     const session = this.session;
     const hart = stoppedHart(session);
-    const { pc, sp } = this.#arch;
-    const place = { type: 0, address: breakpoint, kind: this.#arch.breakpointKind(new Uint8Array(4)) } as const;
+    const { pc, sp } = this.arch;
+    const place = { type: 0, address: breakpoint, kind: this.arch.breakpointKind(new Uint8Array(4)) } as const;
     const all = await registersOf(session, hart);
     const start = stackTop && (await leadToThread(session, hart, stackTop, all.register(sp) ?? 0n));
     if (stackTop !== undefined && start === undefined) throw unavailable('the stub does not write memory');
+    const isAlone = start === undefined || session.breakpoints.length > 0;
     const batch = session.batch(hart);
     if (start !== undefined) batch.writeRegister(sp, start);
     for (const [name, value] of Object.entries({ ...set, [pc]: code, [this.#model.restart]: addr(-1) }))
       batch.writeRegister(name, value);
     const planted = batch.insertBreakpoint(place);
     await batch.send();
+    const until = isAlone ? 0 : performance.now() + longestRunMs;
     const timer = setTimeout(() => void session.interrupt().catch(() => {}), longestRunMs);
-    const stop = planted.value ? await this.#runTo(hart, breakpoint) : undefined;
+    const stop = planted.value ? await this.#runTo(hart, breakpoint, until) : undefined;
     clearTimeout(timer);
     if (session.state.kind !== 'idle') throw unavailable('the process has ended');
     const after = await registersOf(session, hart);
@@ -181,13 +185,21 @@ export class SystemCalls {
     if (!came) throw unavailable(`code of ours stopped at ${hex(after.register(pc) ?? 0n)}`);
   }
 
-  /** Past the probes of functions that injected code calls: such a call is none of the program. */
-  async #runTo(hart: string, end: Addr): Promise<StopReply> {
+  /**
+   * Past the probes of functions that injected code calls: such a call is none of the program. `until`: the other
+   * threads run too, up to this time.
+   */
+  async #runTo(hart: string, end: Addr, until: number): Promise<StopReply> {
     const session = this.session;
+    let signal: number | undefined;
     for (;;) {
-      const stop = await session.resume({ kind: 'continue', hart });
+      const stop = await session.resume({ kind: 'continue', ...(until > 0 ? { signal } : { hart }) });
+      if (stop.kind === 'signal' && stop.hart !== hart && stop.reason === undefined && performance.now() < until) {
+        signal = programSignal(stop);
+        continue;
+      }
       if (stop.kind !== 'signal' || stop.hart !== hart) return stop;
-      const at = (await registersOf(session, hart)).register(this.#arch.pc);
+      const at = (await registersOf(session, hart)).register(this.arch.pc);
       const met = session.breakpoints.filter(({ address }) => address === at);
       if (met.length === 0 || at === end) return stop;
       const stepped = await session.stepOver(hart, met);
@@ -207,7 +219,7 @@ export class SystemCalls {
   ): Promise<T> {
     const session = this.session;
     const memory = session.memory();
-    const masks = masksOf(registers.register(this.#arch.sp) ?? 0n);
+    const masks = masksOf(registers.register(this.arch.sp) ?? 0n);
     const there = await memory.read(masks, 2 * maskBytes);
     if (there === undefined) throw unavailable('the stack of the thread cannot be read');
     const mask = new Uint8Array(2 * maskBytes);
@@ -236,7 +248,7 @@ export class SystemCalls {
   ): Promise<bigint> {
     const session = this.session;
     const model = this.#model;
-    const { pc } = this.#arch;
+    const { pc } = this.arch;
     await registersOf(session, hart);
     const batch = session.batch(hart);
     const values: [string, bigint][] = [

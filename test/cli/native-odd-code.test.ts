@@ -1,5 +1,6 @@
 // Programs whose code is none of a compiler's: what a step, a stop or memory of ours would change there.
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { join } from 'node:path';
 import t from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
@@ -65,3 +66,56 @@ t.test('a program that is not position-independent has room for its heap', async
   t.equal(status, 0, stderr);
   t.same(calls(stdout), [['job', 256, false]]);
 });
+
+/** libgcc sorts what it is told of at the next exception, and frees that when it is told no more. */
+const allocates = build(
+  'allocates',
+  `#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+static volatile bool isOver;
+static void *churn(void *) {
+  void *all[64] = {};
+  for (unsigned r = 1; !isOver;) {
+    r = r * 1103515245 + 12345;
+    void *&one = all[r >> 16 & 63];
+    free(one);
+    one = malloc(1100 + (r >> 8 & 4095));
+  }
+  return 0;
+}
+__attribute__((noinline)) void thrower() { throw 1; }
+volatile int jobs;
+extern "C" {
+${Array.from({ length: 200 }, (_, i) => `__attribute__((noinline)) void job${i}() { jobs += ${i}; }`).join('\n')}
+}
+int main() {
+  pthread_t t[2];
+  for (pthread_t &each : t) pthread_create(&each, 0, churn, 0);
+  write(1, "runs", 4);
+  for (pollfd p = {0, POLLIN}; poll(&p, 1, 5) == 0;) { job7(); try { thrower(); } catch (int) {} }
+  isOver = true;
+  for (pthread_t each : t) pthread_join(each, 0);
+  return 0;
+}`,
+  '-g -O1 -pthread -x c++',
+);
+
+t.test(
+  'a thread that allocates comes out of that before libgcc frees on it, and others may hold the lock',
+  async (t) => {
+    const env = { ...process.env, MALLOC_ARENA_MAX: '1' };
+    const child = spawn(allocates, { stdio: ['pipe', 'pipe', 'inherit'], env });
+    t.teardown(() => child.kill('SIGKILL'));
+    await once(child.stdout, 'data');
+    for (let times = 0; times < 3; times++) {
+      const words = ['attach', ...output, '--engine', 'target', '-d', '0.5', '-p', 'fn:job*', String(child.pid)];
+      const { status, stderr } = await rsptrace(...words).ended;
+      t.equal(status, 0, stderr);
+    }
+    child.stdin.end('\n');
+    const [status] = await once(child, 'exit');
+    t.equal(status, 0);
+  },
+);
