@@ -3,8 +3,10 @@ import { isRefusal } from '../base/errors.js';
 import { silent } from '../base/logger.js';
 import { ElfFile } from '../elf/index.js';
 import { architectureFor, isMovedAtBoot } from '../target/index.js';
+import * as given from './given.js';
+import { verifyGiven } from './given.js';
 import { firstBoot, onlyStops, startMachine } from './machine.js';
-import { type AttachOptions, Target } from './target.js';
+import { type AttachOptions, attachMusts, Target } from './target.js';
 
 export interface LaunchOptions extends AttachOptions {
   /** The program that runs there. */
@@ -22,6 +24,7 @@ export interface LaunchOptions extends AttachOptions {
  * @throws RsptraceError `LOAD_ADDRESS_UNKNOWN`, `RUN_*`, `ELF_*`, `ARCH_*`, `KERNEL_MOVES`, `RSP_*`
  */
 export async function launch(options: LaunchOptions): Promise<Target> {
+  verifyGiven('launch', options, { ...attachMusts, elf: given.text, command: given.texts, onConsole: given.call });
   const { command, logger = silent, timeoutMs, engine, scratch, onConsole = () => {} } = options;
   const elf = await ElfFile.open(options.elf, { logger });
   const arch = architectureFor(elf);

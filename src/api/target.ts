@@ -5,7 +5,7 @@ import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { nanos, timeOf } from '../base/time.js';
 import { ElfFile } from '../elf/index.js';
-import { type EngineName, engineChoices, planEngines } from '../engines/index.js';
+import { type EngineName, engineChoices, engineNames, planEngines } from '../engines/index.js';
 import { kinds, type ProbeKind, parseProbe } from '../probes/index.js';
 import { enginePlan, functionNamed, loadedProgram, type Recording, record, understand } from '../record/index.js';
 import type { Session } from '../rsp/index.js';
@@ -13,6 +13,8 @@ import type { ScratchSources } from '../scratch/index.js';
 import { architectureFor, connect, loadedElf, verifyArchitecture } from '../target/index.js';
 import { endMissing, type Format, openTrace, type ProbeFact, type TraceSink, tee } from '../trace/index.js';
 import type { PlainValue } from '../values/index.js';
+import * as given from './given.js';
+import { verifyGiven, verifyOne } from './given.js';
 import { HandlerCalls } from './handler-calls.js';
 import { Handlers } from './handlers.js';
 import type { Machine } from './machine.js';
@@ -60,6 +62,12 @@ export interface AttachOptions extends Plugins {
   readonly loadBias?: bigint;
 }
 
+export const attachMusts: given.Musts<AttachOptions> = {
+  ...{ kinds: given.list, formats: given.list, runtimes: given.list, timeoutMs: given.positive },
+  ...{ logger: given.having('warn'), scratch: given.object, loadBias: given.address },
+  engine: given.oneOf(engineNames),
+};
+
 export interface RunOptions {
   /** At most so long, by the host's clock: milliseconds, or `'500ms'`, `'10s'`, `'2m'`, `'1h'`. */
   readonly duration?: number | string;
@@ -78,6 +86,11 @@ export interface RunOptions {
    */
   readonly sink?: TraceSink;
 }
+
+const runMusts: given.Musts<RunOptions> = {
+  ...{ duration: given.time, until: given.text, maxEvents: given.count, trace: given.text, force: given.flag },
+  ...{ signal: given.having('addEventListener'), sink: given.having('begin', 'event', 'hart', 'flush', 'end') },
+};
 
 /** What only a machine that we started has. */
 interface OwnMachine extends Pick<Machine, 'known'> {
@@ -141,6 +154,9 @@ export class Target implements AsyncDisposable {
     const isShort = first === undefined || typeof first === 'function';
     const options = (isShort ? {} : first) as ProbeOptions<AnyHit, unknown>;
     const handler = (isShort ? first : second) as Handler<AnyHit> | undefined;
+    verifyOne('a probe', text, given.text);
+    verifyGiven('probe', options, { capture: given.texts, stop: given.flag, onReturn: given.call });
+    if (handler !== undefined) verifyOne('the handler of a probe', handler, given.call);
     const asked = askedProbe(parseProbe(text, this.#kinds), options, handler);
     this.#asked.push(asked);
     return asked.probe;
@@ -154,6 +170,7 @@ export class Target implements AsyncDisposable {
    */
   async run(options: RunOptions = {}): Promise<Recording> {
     this.#begin();
+    verifyGiven('run', options, runMusts);
     const stopper = new AbortController();
     const run = this.#runUntil(stopper, options);
     this.#running = { stopper, over: run.catch(() => {}) };
@@ -280,6 +297,8 @@ export class Target implements AsyncDisposable {
  * @throws RsptraceError `RSP_*`, `ELF_*`, `ARCH_*`
  */
 export async function attach(remote: string, program: string, options: AttachOptions = {}): Promise<Target> {
+  verifyOne('the address of the stub', remote, given.text);
+  verifyGiven('attach', options, attachMusts);
   const { logger = silent, timeoutMs } = options;
   const elf = await ElfFile.open(program, { logger });
   const arch = architectureFor(elf);
