@@ -173,7 +173,8 @@ function losses(path: string, { facts, cut, isOwn, otherPackets }: TraceRead, ta
 function costs({ facts }: TraceRead): string[] {
   const { recording, ownTime } = facts ?? {};
   if (recording === undefined) return [];
-  const stops = `${recording.stops} stops of the target, ${recording.records} records without a stop`;
+  const least = recording.end === 'killed' ? 'at least ' : '';
+  const stops = `${least}${recording.stops} stops of the target, ${recording.records} records without a stop`;
   if (ownTime === undefined) return [stops];
   const { leastNs, mostNs, totalNs } = ownTime;
   return [stops, `${timeText(totalNs)} of guest time, ${leastNs} to ${mostNs} ns an event, which durations leave out`];

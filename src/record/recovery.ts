@@ -28,6 +28,8 @@ export class Recovery {
   #understood: RecoveredRecords | undefined;
   #time: TimeScale = (ticks) => ticks;
   #records = 0;
+  /** So often the target was seen to stand. */
+  #stood = 0;
 
   /** The program of the options lies where it lay in the target. */
   constructor(options: RecoverOptions, { harts, info }: Pick<BeginEntry, 'harts' | 'info'>) {
@@ -66,6 +68,7 @@ export class Recovery {
         this.#stop(entry);
         break;
       case 'stood':
+        this.#stood++;
         counting.stops.stood(entry.time);
         break;
       case 'left-out':
@@ -180,12 +183,20 @@ export class Recovery {
     if (entry === undefined) calls.finish();
     const { count: events } = counting;
     const facts = {
-      ...(entry ? factsOf(entry, counting.stops.first) : { probes: [], recording: killed(this.#records) }),
+      ...(entry ? factsOf(entry, counting.stops.first) : { probes: [], recording: this.#killed() }),
     };
     const ownTime = this.#understood?.own?.facts;
     const whole = { ...facts, ...(ownTime && { ownTime }), recording: { ...facts.recording, events } };
     sink.end(whole);
     return { events, records: this.#records, facts: whole };
+  }
+
+  /** What is known, at the least. Without trampolines nothing was in the target's memory. */
+  #killed(): RecordingFacts {
+    return {
+      ...{ end: 'killed', stub: undefined, events: 0, stops: this.#stood, records: this.#records, missing: 0 },
+      ...{ foreignHits: 0, neverLoaded: [], tailLost: this.#understood !== undefined },
+    };
   }
 }
 
@@ -195,13 +206,6 @@ function factsOf({ probes, recording }: EndEntry, stoppedAt: readonly number[]) 
   return {
     probes: probes.map(probeFrom),
     recording: { ...others, ...(asked && stoppedAt.length > 0 ? { stoppedAt: stoppedAt.map(String) } : {}) },
-  };
-}
-
-function killed(records: number): RecordingFacts {
-  return {
-    ...{ end: 'killed', stub: undefined, events: 0, stops: 0, records, missing: 0 },
-    ...{ foreignHits: 0, neverLoaded: [], tailLost: true },
   };
 }
 

@@ -11,7 +11,7 @@ import { elfPath, parseLab, qemuArgv } from '../qemu/guests/guests.js';
 import { main, rsptrace, rsptraceProcess, scratchFolder, start } from '../support/command.js';
 import { long, usually } from '../support/long.js';
 import { randomOf } from '../support/mutations.js';
-import { compileReleased, pollsProgram } from '../support/native.js';
+import { compileC, compileReleased, pollsProgram } from '../support/native.js';
 import { functionProbes } from '../support/native-trace.js';
 import { storyPlugin } from '../support/story.js';
 
@@ -296,6 +296,22 @@ t.test('records that are cut off do not take the place of a trace that has more'
   }
   writeFileSync(`${trace}.records`, records);
   t.match(await rsptrace('recover', trace).ended, { status: 0 });
+});
+
+t.test('of a recording that was killed its stops are known, as far as its records go', async (t) => {
+  const trace = join(scratchFolder(t), 'x.pftrace');
+  const program = compileC(
+    t,
+    '__attribute__((noipa)) void f(void) {} int main(void) { for (int i = 0; i < 7; i++) f(); }',
+  );
+  const words = ['--engine', 'stop', '--keep-records', '-p', 'fn:f', '-o', trace];
+  t.match(await rsptrace('run', ...words, program).ended, { status: 0 });
+  const records = readFileSync(`${trace}.records`);
+  writeFileSync(`${trace}.records`, records.subarray(0, records.indexOf('{"type":"finished"') - 8));
+  t.match(await rsptrace('recover', trace).ended, { status: 0 });
+  const { stdout } = await rsptrace('info', trace).ended;
+  t.match(stdout, 'at least 7 stops of the target, 0 records', 'one each call');
+  t.notMatch(stdout, "in the guest's memory", 'nothing was written there');
 });
 
 t.test('records of a trace that is overwritten go with it, where the new one has none', async (t) => {
