@@ -78,10 +78,20 @@ function argumentsOf(name: string): {
   };
 }
 
+/** Throws where a command is none, or would be left out. */
+function wordsBehind(name: string, command: unknown): readonly string[] {
+  if (command === undefined) return [];
+  if (name !== 'run') throw new Error(`${name} has no argument 'command'`);
+  const isList = Array.isArray(command) && command.every((word) => typeof word === 'string');
+  if (!isList) throw new Error('command is a list of texts');
+  return ['--', ...command];
+}
+
 /** The command line of a call. Throws where its arguments are none of the tool's, or would start a program. */
 export function wordsOf(name: string, given: Readonly<Record<string, unknown>>): string[] {
   const { places, options } = argumentsOf(name);
   const { command, ...rest } = given;
+  const behind = wordsBehind(name, command);
   const plain: string[] = [];
   for (const { name: place, isNeeded } of places) {
     const value = rest[place];
@@ -107,6 +117,5 @@ export function wordsOf(name: string, given: Readonly<Record<string, unknown>>):
   const isStarted =
     name === 'profile' && !['remote', 'pid', 'off-cpu'].some((key) => rest[key] !== undefined && rest[key] !== false);
   if (isStarted) throw new Error('profile takes remote, pid or off-cpu here: without them it would start the program');
-  const behind = name === 'run' && Array.isArray(command) ? ['--', ...command.map(String)] : [];
   return [...(name === 'record' ? [] : [name]), ...said, '--json', ...plain, ...behind];
 }

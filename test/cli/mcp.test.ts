@@ -73,6 +73,9 @@ t.test('nothing that starts or writes', (t) => {
   t.throws(() => wordsOf('profile', { program: './app', 'off-cpu': 'false' }), /off-cpu is true or false/);
   t.throws(() => wordsOf('profile', { program: './app', remote: [] }), /remote is a text/);
   t.throws(() => wordsOf('profile', { program: './app', pid: true }), /pid is a text/);
+  t.throws(() => wordsOf('run', { program: './app', command: 'one two' }), /command is a list of texts/);
+  t.throws(() => wordsOf('bt', { pid: '1', command: ['x'] }), /no argument 'command'/);
+  t.same(wordsOf('run', { program: './app', command: ['--x', '1'] }), ['run', '--json', './app', '--', '--x', '1']);
   t.same(wordsOf('bt', { pid: 5 }), ['bt', '--pid=5', '--json']);
   t.throws(() => wordsOf('report', { trace: '--output=/etc/passwd' }), /without a dash/);
   t.throws(() => wordsOf('bt', { pid: '1', 'record-wire': '/tmp/x' }), /no argument 'record-wire'/);
