@@ -8,6 +8,7 @@ import { type EndReason, type Frame, type SourceFrame, SourceFrames } from '../t
 import { clipPlace, lineOf, shownPlace, textLines } from '../text/index.js';
 import { formatValue, valueJson } from '../values/index.js';
 import { loadedThere, lookAt, programOf, readProgram } from './look-at.js';
+import { sayWithoutWire } from './open-output.js';
 import { openPrograms } from './open-programs.js';
 import { debugFilesOf } from './options/common.js';
 import type { BacktraceArguments } from './options/target.js';
@@ -24,6 +25,7 @@ export async function backtrace(given: BacktraceArguments): Promise<number> {
   const options = { unwinder: args.unwinder, depth: args.depth, locals: args.locals };
   const common = { arch, logger, ...debugFilesOf(args) };
   if (args.core !== undefined) {
+    sayWithoutWire(args);
     using image = await openMemoryImage(args.core, undefined, linked);
     return print(args, await stacksInCore(image, linked, common, options));
   }

@@ -66,6 +66,11 @@ function cannotWrite({ path, failure, option }: Output, error: unknown): Rsptrac
   });
 }
 
+/** Where nothing passes over a wire, that is said: else a file would be missed. */
+export function sayWithoutWire({ 'record-wire': path }: Pick<CommonArguments, 'record-wire'>): void {
+  note(path !== undefined && `nothing passes over a wire here, so that --record-wire does not write ${path}`);
+}
+
 /** The file of --record-wire. It is opened first, so that a wrong path costs nothing. */
 export function wireRecorder(args: CommonArguments, logger: Logger, launches = false): WireRecorder | undefined {
   const path = args['record-wire'];

@@ -24,7 +24,7 @@ import type { AtTarget } from './at-target.js';
 import { ExitCode, note, showOutput, thoseOf } from './failure.js';
 import { endProgram, processNamed, programNamed, underGdbserver } from './local-process.js';
 import { loadedThere, lookAt, programOf, type ReadProgram, readProgram } from './look-at.js';
-import { wireRecorder } from './open-output.js';
+import { sayWithoutWire, wireRecorder } from './open-output.js';
 import { openPrograms } from './open-programs.js';
 import { openSamples } from './open-samples.js';
 import { debugFilesOf } from './options/common.js';
@@ -121,6 +121,7 @@ async function ofProcess(prepared: Prepared, subject: Subject): Promise<number> 
 
 /** A process that is not stopped. */
 async function ofRunning(prepared: Prepared, pid: number): Promise<number> {
+  sayWithoutWire(prepared.args);
   const facts = await sampledBy(prepared, { session: pid, elf: prepared.linked }, profileByPerf);
   finish(prepared, facts, 'perf');
   return ExitCode.recorded;

@@ -32,6 +32,7 @@ import { jsonLine } from '../text/index.js';
 import { ExitCode, note } from './failure.js';
 import { createLogger } from './logging.js';
 import { loadedThere, lookAt, programOf, type ReadProgram, readProgram } from './look-at.js';
+import { sayWithoutWire } from './open-output.js';
 import { debugFilesOf } from './options/common.js';
 import type { TasksArguments } from './options/target.js';
 import { loadPlugins } from './plugins.js';
@@ -49,6 +50,7 @@ export async function showTasks(given: TasksArguments): Promise<number> {
   const read = await readProgram({ ...given, elf: programOf(given) });
   const { args, linked, logger } = read;
   if (args.core !== undefined) {
+    sayWithoutWire(args);
     using image = await openMemoryImage(args.core, base, linked);
     const { program, view } = await viewOfCore(read, image, scan);
     return show(args, { program, view, own, stoodMs: undefined, knowsHeaps: true });

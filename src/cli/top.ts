@@ -6,6 +6,7 @@ import { loadedElf } from '../target/index.js';
 import { ExitCode, note } from './failure.js';
 import { processNamed } from './local-process.js';
 import { lookAt, programOf, readProgram } from './look-at.js';
+import { sayWithoutWire } from './open-output.js';
 import { debugFilesOf } from './options/common.js';
 import { usage } from './options/option.js';
 import type { TopArguments } from './options/target.js';
@@ -51,6 +52,7 @@ export async function top(given: TopArguments): Promise<number> {
     return await looks.run((take) => look(watched, take));
   };
   if (args.pid !== undefined) {
+    sayWithoutWire(args);
     const pid = processNamed(args.pid);
     return await watch(linked, (watched, take) => lookAtProcess(pid, watched, take));
   }

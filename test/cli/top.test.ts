@@ -63,9 +63,10 @@ t.test('tasks that stand still: those that the program names, and nothing change
   const elf = pollsProgram(t, 'tasks');
   const { pid, printed } = await waitingProgram(t, elf, ['mt']);
   const live = liveIn(printed);
-  const running = rsptrace('top', '--pid', pid, '--json', '-n', '3', '-i', '200ms');
+  const running = rsptrace('top', '--pid', pid, '--json', '-n', '3', '-i', '200ms', '--record-wire', '/nowhere/wire');
   const { status, stdout, stderr } = await running.ended;
   t.equal(status, 0, stderr);
+  t.match(stderr, 'nothing passes over a wire here, so that --record-wire does not write /nowhere/wire');
   const looks = looksIn(stdout);
   t.strictSame(
     looks.map(({ look }) => look),
@@ -271,6 +272,8 @@ t.test('the screen of --polls: what tasks do, and the process as it was', async 
   t.match(screen, /^ *\d+ {2}(?:waiting|running|ready) +\d+ +\d+\.\d/m);
   terminal.keys('Enter');
   await terminal.until(/a poll takes .* at most in 99 of 100/);
+  terminal.keys('?');
+  await terminal.until(/sort by: busy, polls, longest, wake to poll, name, id/);
   t.equal(processesOf(words).length, 1);
   terminal.hangUp();
   while (processesOf(words).length > 0) await sleep(50);

@@ -169,10 +169,10 @@ function resourcePage({ look }: Shown, columns: number): string[] {
 }
 
 /** The keys, for any content. */
-export const keysHelp = [
+export const keysHelp = (sorts: readonly string[]): string[] => [
   'up down j k, page up, page down, home, end   move',
   'return    open a task          escape, backspace   back',
-  's         sort by: active, for, state, name, id',
+  `s         sort by: ${sorts.join(', ')}`,
   '/         show only tasks with this text in a column; return ends it, an empty one shows all',
   'r         locks, channels and semaphores with those who wait',
   'p space   pause: no more looks until it is pressed again',
@@ -181,7 +181,7 @@ export const keysHelp = [
 ];
 
 const helpPage = [
-  ...keysHelp,
+  ...keysHelp(sorts),
   '',
   'All is what looks see: what happens between two of them is not. There is no count of polls, and no busy time.',
   'for    how long nothing of the task has changed, at the least: since the first look that saw it so',

@@ -126,7 +126,7 @@ function taskPage(row: PollsItem, columns: number): string[] {
 }
 
 const help = [
-  ...keysHelp,
+  ...keysHelp(sorts),
   '',
   'Each poll is recorded, by code that was put into the target; when this ends it is taken out.',
   'lags     records come faster than a core is free to understand them: the screen is older',
