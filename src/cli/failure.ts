@@ -114,7 +114,8 @@ export function sentenceLines(lines: readonly string[], stream: Pick<NodeJS.Writ
     .join('');
 }
 
-/** Whether a command line asks for JSON, also where it is wrong. */
+/** Whether a command line asks for JSON, also where it is wrong. Behind `--` are the words of another program. */
 export function asksForJson(words: readonly string[]): boolean {
-  return words.some((word) => /^--json(?:=|$)/.test(word));
+  const end = words.indexOf('--');
+  return words.slice(0, end < 0 ? undefined : end).some((word) => /^--json(?:=true)?$/.test(word));
 }

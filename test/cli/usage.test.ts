@@ -4,7 +4,7 @@ import t from 'tap';
 import { RsptraceError } from '../../src/base/errors.js';
 import { runCommandLine } from '../../src/cli/command-line.js';
 import { elfPath } from '../qemu/guests/guests.js';
-import { rsptrace, scratchFolder } from '../support/command.js';
+import { rsptrace, rsptraceProcess, scratchFolder } from '../support/command.js';
 
 const elf = elfPath('rv-o2');
 const stub = ['--remote', ':1'];
@@ -39,6 +39,11 @@ const cases: [words: string[], sentence: string, nearest?: string][] = [
   [['bt', elf], 'where is the stub? --remote is missing'],
   [['bt', '1234'], 'where is the stub? --remote is missing'],
   [['top', '1234'], 'give one of --pid and --remote'],
+  [['tasks', '--at', '1s', '--blocked', 'x.pftrace'], '--blocked is not for a saved trace, and --at is for one'],
+  [
+    ['tasks', '--at', '1s', '--findings=error', 'x.pftrace'],
+    '--findings error is not for a saved trace, and --at is for one',
+  ],
   [['tasks', '1234'], 'give one of --remote, --pid and --core, or --at TIME for a saved trace'],
   [['doctor'], 'where is the stub? --remote is missing'],
   [['convert', 'x.pftrace'], 'where is it to be written? -o is missing'],
@@ -108,6 +113,14 @@ t.test('a module is spelt wrongly: the nearest modules', async (t) => {
     t.equal(error.code, 'PROBE_NO_MATCH');
     t.equal(error.hint?.split(', ')[0], `nearest: ${near}`);
   }
+});
+
+t.test('JSON that is asked of a program is not asked of rsptrace', async (t) => {
+  for (const words of [
+    ['./none', '--', '--json'],
+    ['--json=false', './none'],
+  ])
+    t.match(await rsptraceProcess('run', ...words).ended, { status: 1, stdout: '', stderr: /ELF_UNREADABLE/ });
 });
 
 t.test('and as JSON', async (t) => {

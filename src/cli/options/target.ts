@@ -142,6 +142,8 @@ export type TasksArguments = ArgumentsOf<typeof tasks>;
 
 /** Those that go with --at. */
 export const ofSavedTasks = ['filter', 'sort', 'top'] as const;
+/** Those that do not. */
+export const ofLookedTasks = ['scan', 'runtime', 'blocked', 'locals', 'record-wire'] as const;
 
 export function checkTasks(given: TasksArguments): void {
   const { elf, at, core, base, pid } = given;
@@ -154,6 +156,8 @@ export function checkTasks(given: TasksArguments): void {
   }
   if (at !== undefined) {
     if (sources > 0) throw wrong('--at is for a saved trace, without --remote, --pid and --core');
+    const [other = given.findings === 'error' ? 'findings error' : undefined] = givenOf(given, ofLookedTasks);
+    if (other !== undefined) throw wrong(`--${other} is not for a saved trace, and --at is for one`);
     return;
   }
   if (givenOf(given, ofSavedTasks).length > 0) throw wrong('--filter, --sort and --top go with --at');

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative } from 'node:path';
 import type { Table } from '../options/option.js';
 import { ofLiveGraph, ofSavedGraph } from '../options/saved-trace.js';
-import { ofSampling, ofSavedProfile, ofSavedTasks } from '../options/target.js';
+import { ofLookedTasks, ofSampling, ofSavedProfile, ofSavedTasks } from '../options/target.js';
 import { kindOf } from './check.js';
 import type { Settings } from './load.js';
 
@@ -47,7 +47,7 @@ const eitherOr: readonly (readonly string[])[] = [
 /** What a command takes only with an option, and only without it. */
 const modes: Readonly<Record<string, { readonly option: string; readonly only: Keys; readonly never: Keys }>> = {
   graph: { option: 'fn', only: [...ofLiveGraph, 'remote', 'pid'], never: ofSavedGraph },
-  tasks: { option: 'at', only: ofSavedTasks, never: [] },
+  tasks: { option: 'at', only: ofSavedTasks, never: [...ofLookedTasks, 'findings'] },
   profile: { option: 'off-cpu', only: ofSavedProfile, never: ofSampling },
 };
 type Keys = readonly string[];
