@@ -140,9 +140,8 @@ export const tasks = declared({
 /** The ELF is undefined only with a `pid`. */
 export type TasksArguments = ArgumentsOf<typeof tasks>;
 
-/** Those that go with --at. */
+/** Those that go with --at, and those that do not. */
 export const ofSavedTasks = ['filter', 'sort', 'top'] as const;
-/** Those that do not. */
 export const ofLookedTasks = ['scan', 'runtime', 'blocked', 'locals', 'record-wire'] as const;
 
 export function checkTasks(given: TasksArguments): void {
@@ -227,7 +226,6 @@ export function checkFutures(given: FuturesArguments): void {
   throw usage(`${asked.map((view) => `--${view}`).join(' and ')} do not go together`, "try 'rsptrace futures --help'");
 }
 
-/** The value of `--scan`. */
 function region(words: string): Region {
   const [start, size, ...rest] = words.split(',');
   const length = Number(size);
@@ -250,7 +248,6 @@ const groups = choice(['hart', 'thread', 'process'], 'The outermost frame of sta
 
 /** Options that a target needs, and a trace does not. */
 const sampling = {
-  /** Samples a second. */
   frequency: parsed(
     `Samples a second, of each hart or thread; ${usualHz} if neither this nor --period is given`,
     hertz,
