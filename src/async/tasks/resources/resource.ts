@@ -184,9 +184,14 @@ export function timer(futures: readonly string[], due: (look: Look, node: AwaitN
   return { futures, awaited };
 }
 
-/** The seconds of the system's monotonic clock that an `Instant` in a Future stands for, with three digits. */
-export async function deadlineIn(look: Look, node: AwaitNode, path: string): Promise<string | undefined> {
-  const instant = look.member(look.self(node), path);
+/**
+ * The seconds of the system's monotonic clock that an `Instant` in a Future stands for, with three digits. `paths`: in
+ * the versions of its crate.
+ */
+export async function deadlineIn(look: Look, node: AwaitNode, ...paths: string[]): Promise<string | undefined> {
+  const self = look.self(node);
+  const path = paths.find((each) => self.type && memberAt(self.type, each)) ?? paths[0];
+  const instant = path === undefined ? undefined : look.member(self, path);
   const time = instant && look.within(instant, 'Timespec');
   if (!time) return undefined;
   const [whole, parts] = [await look.number(time, 'tv_sec'), await look.number(time, 'tv_nsec')];

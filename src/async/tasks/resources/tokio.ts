@@ -59,7 +59,8 @@ const channels: readonly Primitive[] = [
  * What of tokio ends by the clock, or by anybody who has a pointer to it:
  *
  *   Barrier { state: Mutex<BarrierState { arrived, .. }>, n, wait: watch::Receiver }
- *   Sleep { deadline: Instant { std: Timespec { tv_sec, tv_nsec } }, .. }      Notified { notify: &Notify, .. }
+ *   Sleep { deadline: Instant { std: Timespec { tv_sec, tv_nsec } }, .. }, before in its TimerEntry `entry`
+ *   Notified { notify: &Notify, .. }
  */
 
 const BARRIER = 'tokio::sync::barrier::Barrier';
@@ -309,5 +310,5 @@ async function chanOf(look: Look, target: Pointed): Promise<Pointed | undefined>
 
 export const tokioPrimitives: readonly Primitive[] = [
   ...[semaphore, ...channels, joinHandle, joinSet, notified],
-  timer(['tokio::time::sleep::Sleep'], (look, node) => deadlineIn(look, node, 'deadline')),
+  timer(['tokio::time::sleep::Sleep'], (look, node) => deadlineIn(look, node, 'deadline', 'entry.deadline')),
 ];
