@@ -130,12 +130,13 @@ export class TreeWriter extends CallLines {
       hart,
     );
     if (thread !== undefined) line.push(':', thread.key);
-    line.push(']  ', blanks(2 * level));
+    const indented = Math.min(level, mostIndented);
+    line.push(']  ', blanks(2 * indented));
     const { parts } = this;
     parts.track = Math.max(MICROS, digitsOf(micros)) + Math.max(SPENT, spent.length) + 9;
     const key = thread === undefined ? 0 : 1 + digitsOf(thread.key);
-    parts.text = parts.track + 4 + Math.max(2, digitsOf(hart)) + key + 2 * level;
-    parts.level = level;
+    parts.text = parts.track + 4 + Math.max(2, digitsOf(hart)) + key + 2 * indented;
+    parts.level = indented;
     parts.number = thread?.key ?? hart;
     return line;
   }
@@ -144,6 +145,8 @@ export class TreeWriter extends CallLines {
 /** Characters of whole microseconds, and of a duration. */
 const MICROS = 9;
 const SPENT = 12;
+/** Deeper calls are indented no further: of a recursion the file would be as long as the square of its depth. */
+const mostIndented = 200;
 
 /** Those that everybody expects are a number. The others have a line each. */
 function probeLines(facts: TraceFacts): string[] {

@@ -1,8 +1,8 @@
 // Where the parts of a call tree's line stand, for who colours and indents it.
 import t from 'tap';
 import { type LineParts, type TextPart, TreeWriter, wholeText } from '../../../src/trace/index.js';
-import { oneTask } from '../one-task.js';
-import { tell } from '../stories.js';
+import { inner, oneTask, root } from '../one-task.js';
+import { futures, linked, nanos, tell } from '../stories.js';
 
 t.test('call tree: the track and the text of each line stand where its parts say', async (t) => {
   const lines: { readonly line: string; readonly parts: LineParts | undefined }[] = [];
@@ -26,4 +26,21 @@ t.test('call tree: the track and the text of each line stand where its parts say
     t.equal(2 * parts.level, blanks?.length);
     t.equal(line.slice(parts.text), text);
   }
+});
+
+t.test('a recursion makes no line longer than a deep stack does', async (t) => {
+  const lines: string[] = [];
+  const out = {
+    textRecord: (line: string | readonly TextPart[]) => void lines.push(wholeText(line)),
+    flush: () => {},
+    close: () => {},
+  };
+  const poll = { root, future: futures[1], address: inner, hart: 0, state: undefined };
+  const depths = Array.from({ length: 5000 }, (_, depth) => depth);
+  tell(
+    new TreeWriter(out),
+    linked(depths.map((depth) => ({ type: 'poll-begin', ...poll, time: nanos(100 * depth), depth }))),
+  );
+  t.ok(lines.length >= depths.length, `${lines.length} lines`);
+  t.ok(Math.max(...lines.map(({ length }) => length)) < 600);
 });
