@@ -43,15 +43,19 @@ class Server {
     this.#names = names;
   }
 
+  /** A line is a message, or a batch of some, as one of the versions has them. */
   take(line: string): void {
-    let message: Message;
     try {
-      message = JSON.parse(line) as Message;
-      if (message === null) throw new Error('null is no message');
+      for (const message of [JSON.parse(line) as unknown].flat()) {
+        if (typeof message !== 'object' || message === null) throw new Error(`${message} is no message`);
+        this.#answer(message);
+      }
     } catch (error) {
       send({ id: null, error: { code: NO_JSON, message: messageOf(error) } });
-      return;
     }
+  }
+
+  #answer(message: Message): void {
     const { id, method } = message;
     const params = message.params ?? {};
     if (method === 'notifications/cancelled') this.#running.get(params.requestId as string)?.child.kill('SIGTERM');

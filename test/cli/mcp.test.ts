@@ -98,7 +98,7 @@ t.test('what is no request', async (t) => {
   });
   child.stdin.end(
     'nonsense\n{"jsonrpc":"2.0","id":1,"method":"x"}\n{"id":2,"method":"tools/call","params":{"name":"run"}}\n[]\nnull\n' +
-      '{"method":"notifications/cancelled","params":null}\n{"id":3,"method":"tools/call","params":null}\n',
+      '5\n[{"id":4,"method":"y"},{"id":5,"method":"z"},7]\n{"method":"notifications/cancelled","params":null}\n{"id":3,"method":"tools/call","params":null}\n',
   );
   const [status] = (await once(child, 'close')) as [number];
   t.equal(status, 0);
@@ -106,7 +106,7 @@ t.test('what is no request', async (t) => {
     .trimEnd()
     .split('\n')
     .map((line) => (JSON.parse(line) as { error: { code: number } }).error.code);
-  t.same(codes, [-32700, -32601, -32602, -32700, -32602]);
+  t.same(codes, [-32700, -32601, -32602, -32700, -32700, -32601, -32601, -32700, -32602]);
 });
 
 t.test('a signal ends its calls, too, and a call that was killed has failed', async (t) => {
