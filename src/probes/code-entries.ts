@@ -1,5 +1,5 @@
 import type { Architecture } from '../arch/index.js';
-import { type Addr, addOffset, hex } from '../base/addr.js';
+import { type Addr, addOffset } from '../base/addr.js';
 import { type CodeAddress, codePointers, type ElfFile, ET, Kept, KnownCode, lastNotAbove, SHF } from '../elf/index.js';
 import { isLinux } from '../target/index.js';
 import { CodeMap, executable } from '../target/unwind/index.js';
@@ -156,10 +156,7 @@ export class CodeEntries {
     if (!isNamed) return undefined;
     const bytes = stretch.bytes.subarray(low - stretch.low, low - stretch.low + length);
     const access = this.#arch.codeFlow?.steps(bytes, address).find(({ accesses }) => accesses);
-    return (
-      access &&
-      `${label ?? 'the program'} may know the load or store at +${hex(access.address - address)} by its address`
-    );
+    return access && `${label ?? 'the program'} may know a load or store there by its address`;
   }
 
   /** A symbol in a function that is none of a function. */
