@@ -301,10 +301,14 @@ t.test(
     await key('n', 'n');
     await page.until("location.hash.includes('select=')");
     t.match(await page.value(details), /^call needle\n/);
-    const [from = 0, to = 0] = (await page.value<string>('location.hash')).slice(3).split(/[,&]/).map(Number);
     const { width } = await canvasOf(page);
-    const at = 190 + ((3 * 86_400e9 + 2e9 + 20 * depth - from) / (to - from)) * (width - 190);
-    t.same(await pixel('#lanes', Math.floor(at), 32), [0x11, 0x18, 0x27, 255]);
+    const time = 3 * 86_400e9 + 2e9 + 20 * depth;
+    // The address is written, and the lanes are drawn, at some frame after the key.
+    await page.until(`(() => {
+      const [from, to] = location.hash.slice(3).split(/[,&]/).map(Number);
+      const at = Math.floor(190 + ((${time} - from) / (to - from)) * ${width - 190});
+      return document.getElementById('lanes').getContext('2d').getImageData(at, 32, 1, 1).data.join() === '17,24,39,255';
+    })()`);
     t.same(page.errors, []);
     const added =
       "const s = document.createElement('script'); s.textContent = 'globalThis.bad = 1'; document.body.append(s); typeof bad";
