@@ -117,11 +117,11 @@ const removes = '__deregister_frame_info';
 const objectBytes = 64;
 /**
  * What these call, or hold a lock in: libgcc frees what it has sorted, and from gcc 13 on it allocates at a
- * registration.
+ * registration. A fork holds the allocator's locks.
  */
 const locking = [
   ...['malloc', 'calloc', 'realloc', 'free', 'memalign', 'aligned_alloc', 'posix_memalign', 'malloc_trim'],
-  ...[gate, registers, removes],
+  ...[gate, registers, removes, 'fork', '_Fork'],
 ];
 /** So far above the stack pointer lies the return address into one of them. */
 const nearTop = 1024;

@@ -186,15 +186,16 @@ export class SystemCalls {
   }
 
   /**
-   * Past the probes of functions that injected code calls: such a call is none of the program. `until`: the other
-   * threads run too, up to this time.
+   * Past the probes of functions that injected code calls: such a call is none of the program. `until` that time the
+   * other threads run too.
    */
   async #runTo(hart: string, end: Addr, until: number): Promise<StopReply> {
     const session = this.session;
     let signal: number | undefined;
     for (;;) {
       const stop = await session.resume({ kind: 'continue', ...(until > 0 ? { signal } : { hart }) });
-      if (stop.kind === 'signal' && stop.hart !== hart && stop.reason === undefined && performance.now() < until) {
+      if (stop.kind === 'signal' && stop.hart !== hart && stop.reason !== 'exec' && performance.now() < until) {
+        for (const each of await session.children.letGoAt(stop)) await session.insertBreakpoint(each);
         signal = programSignal(stop);
         continue;
       }

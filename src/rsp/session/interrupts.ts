@@ -2,6 +2,7 @@ import { RsptraceError } from '../../base/errors.js';
 import type { StopReply } from './stop-reply.js';
 
 const SIGINT = 2;
+const SIGTRAP = 5;
 
 /** Stops a process of this machine, in place of the interrupt packet. */
 export interface StopSignal {
@@ -35,9 +36,16 @@ export class Interrupts {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** The handshake has learnt what the target is, and its number of SIGSTOP. */
-  begin(isProcess: boolean, sigstop: number): void {
+  /**
+   * The handshake has learnt what the target is, and its number of SIGSTOP. `attachedAt`: where the server has attached
+   * to a process. It does so by a SIGSTOP. Where another signal came before, that one is still to come: given to the
+   * program it would stop it for good.
+   */
+  begin(isProcess: boolean, sigstop: number, attachedAt?: StopReply): void {
     this.#sigstop = isProcess ? sigstop : undefined;
+    const signal = attachedAt?.kind === 'signal' ? attachedAt.signal : 0;
+    this.#wasSignal = isProcess && ![0, SIGINT, SIGTRAP, sigstop].includes(signal);
+    if (this.#wasSignal) this.#owed++;
   }
 
   /** An interrupt was sent, and no stop by it has come yet. */

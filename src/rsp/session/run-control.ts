@@ -3,8 +3,9 @@ import type { Logger } from '../../base/logger.js';
 import { protocolError } from '../wire/framing.js';
 import { Link } from '../wire/link.js';
 import type { LinkEvents } from '../wire/link-events.js';
-import { isProcess, type StubFeatures } from './features.js';
+import { isProcess } from './features.js';
 import { answerFileIo } from './file-io.js';
+import type { Greeting } from './handshake.js';
 import { HartRequests, type Resume } from './hart-requests.js';
 import { Interrupts } from './interrupts.js';
 import type { Request } from './request.js';
@@ -105,10 +106,10 @@ export class RunControl implements LinkEvents {
   }
 
   /** The handshake has learnt where the target is stopped. */
-  begin(features: StubFeatures, stop: StopReply): void {
+  begin({ features, stop, attached }: Pick<Greeting, 'features' | 'stop' | 'attached'>): void {
     this.requests.begin(features);
     this.#signals = features.signals;
-    this.interrupts.begin(isProcess(features), features.signals.stop);
+    this.interrupts.begin(isProcess(features), features.signals.stop, attached === true ? stop : undefined);
     this.#stoppedAt(stop);
   }
 

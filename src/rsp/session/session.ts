@@ -63,7 +63,7 @@ export class Session implements AsyncDisposable {
     this.#signals = new ProcessSignals(this, control, this.#ask);
     this.children = new ForkedChildren(this, logger);
     this.#leaving = new Leaving(this, control, this.#signals, logger);
-    control.begin(greeting.features, greeting.stop);
+    control.begin(greeting);
     for (const id of greeting.harts) this.#leaving.see(id);
     if (greeting.stop.kind === 'signal') this.#leaving.see(greeting.stop.hart);
   }
