@@ -1,7 +1,7 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset, addr } from '../base/addr.js';
 import { firstWhere } from '../base/search.js';
-import { isProcess, type Reply, type Session } from '../rsp/index.js';
+import { isProcess, type Reply, type Session, standingMemory } from '../rsp/index.js';
 import { inOrder, type Piece } from './ring.js';
 
 /**
@@ -48,6 +48,7 @@ export async function interruptedInside(
   const [first, last] = [sorted[0], sorted.at(-1)];
   if (!first || !last) return found;
   const end = addOffset(last.address, last.length);
+  using here = isProcess(session.features) ? await standingMemory(session, first.address) : undefined;
   const look = (word: bigint): void => {
     if (word <= first.address || word >= end) return;
     const place = pieceBefore(sorted, word);
@@ -70,7 +71,7 @@ export async function interruptedInside(
     let frame = framePointer?.value;
     for (let stacks = 0; at !== undefined && stacks < mostStacks; stacks++) {
       const from = addr(at & ~7n);
-      const words = await stackWords(session, id, from, most);
+      const words = wordsIn(here?.read(from, most) ?? (await stackBytes(session, id, from, most)));
       if (words === undefined) break;
       for (const word of words) look(word);
       frame = frame && record && frameBehind(words, from, frame, record.below);
@@ -109,13 +110,12 @@ function frameBehind(words: BigUint64Array, from: Addr, frame: bigint, below: nu
   return undefined;
 }
 
+function wordsIn(bytes: Uint8Array | undefined): BigUint64Array | undefined {
+  return bytes && new BigUint64Array(Uint8Array.from(bytes).buffer);
+}
+
 /** As far up as there is memory. */
-async function stackWords(
-  session: Session,
-  hart: string,
-  start: Addr,
-  most: number,
-): Promise<BigUint64Array | undefined> {
+async function stackBytes(session: Session, hart: string, start: Addr, most: number): Promise<Uint8Array | undefined> {
   const batch = session.batch(hart);
   const replies: Reply<Uint8Array | undefined>[] = [];
   for (let at = 0; at < most; ) {
@@ -130,5 +130,5 @@ async function stackWords(
     if (!value) break;
     pages.push(value);
   }
-  return pages.length === 0 ? undefined : new BigUint64Array(Uint8Array.from(Buffer.concat(pages)).buffer);
+  return pages.length === 0 ? undefined : Buffer.concat(pages);
 }
