@@ -128,7 +128,7 @@ function placeOfPieces(pieces: readonly Piece[], frame: FrameAccess | undefined)
       at: partAt(location, frame),
     }),
   );
-  // A piece with a number of bits that is no multiple of 8, or of bits in the middle of a register: hardly ever emitted.
+  // A piece with a number of bits that is no multiple of 8, or from the middle of a register: hardly ever emitted.
   if (parts.some((p) => p.size !== Number.POSITIVE_INFINITY && !Number.isInteger(p.size))) return undefined;
   return pieces.some(({ bitOffset }) => bitOffset !== 0) ? undefined : ObjectPlace.parts(parts);
 }

@@ -39,8 +39,8 @@ export function declaredPinTarget(type: Die): string | undefined {
 }
 
 /**
- * Whether this type of a first parameter is that of an `async fn`'s poll function by rustc up to 1.90, whose debug info
- * does not list the Future before it. From 1.91 to 1.93 it lists neither.
+ * Whether this is the type of the first parameter that rustc up to 1.91 lists of an `async fn`'s poll function. The
+ * Future before it is not listed. 1.92 lists neither.
  */
 export function isContext(type: Die): boolean {
   return type.tag === DW_TAG.pointer_type && /^&mut core::task::wake::Context\b/.test(type.name ?? '');

@@ -222,8 +222,8 @@ export class Looks {
 const LEAST_NS = 100_000;
 
 /**
- * Which threads run in the kernel. Such a one is runnable before the interrupt, and then stands in a system call
- * without having waited: it has given up its processor (proc(5), voluntary_ctxt_switches) for the stop alone.
+ * Which threads run in the kernel. Such a one is runnable before the interrupt. Then it stands in a system call, and has
+ * not waited: it has given up its processor (proc(5), voluntary_ctxt_switches) for the stop alone.
  */
 class KernelTime {
   /** By thread: how long it has had a processor, in nanoseconds. */

@@ -16,9 +16,9 @@ const mostWaiting = 1 << 16;
 
 /**
  * Drops calls of functions that last less than a threshold, as `uftrace -t` does. Their own calls are shorter still
- * and are dropped too. Polls, states and uses of locks stay, and calls that were still open when the last event came,
- * before the end or a reset: one that hangs has none behind it. Order is kept: while a call is too young to decide on, the
- * events after its begin wait, for at most the threshold.
+ * and are dropped too. Polls, states and uses of locks stay. So do calls that were still open when the last event came
+ * before the end or a reset, because one that hangs has none behind it. Order is kept: while a call is too young to
+ * decide on, the events after its begin wait, for at most the threshold.
  */
 export class Threshold extends Filter {
   readonly #nanos: number;

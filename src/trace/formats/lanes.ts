@@ -225,11 +225,11 @@ export class Lanes implements TraceSink {
   }
 
   #orphan(event: AnyEnd): void {
-    this.#tell(event.thread);
+    this.#emitThread(event.thread);
     this.#writer.orphan?.(event);
   }
 
-  #tell(thread: ThreadRef | undefined): void {
+  #emitThread(thread: ThreadRef | undefined): void {
     if (!thread || this.#threads[thread.key] === thread) return;
     this.#threads[thread.key] = thread;
     this.#writer.thread?.(thread);
@@ -264,7 +264,7 @@ export class Lanes implements TraceSink {
   /** A slice begins on its track. */
   #starts(begin: AnyBegin): void {
     const { thread, around, time } = begin;
-    this.#tell(thread);
+    this.#emitThread(thread);
     if (around && isOnTrack(around, begin)) this.#cutAfter(around, time);
   }
 

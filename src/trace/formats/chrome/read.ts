@@ -10,8 +10,8 @@ import type { TraceBytes } from '../read/bytes.js';
 import { Damage } from '../read/fields.js';
 import { ForeignTrace } from '../read/foreign-trace.js';
 import type { TraceRead } from '../read/read-trace.js';
+import { kept, SortedRuns } from '../read/sorted-runs.js';
 import { type EventObject, EventObjects } from './event-objects.js';
-import { kept, SortedRuns } from './sorted-runs.js';
 
 /** Nanoseconds above the first event's time. A slice that has not ended has no duration, an instant -1. */
 interface Moment {

@@ -9,11 +9,11 @@ import {
   type TraceInfo,
   type TraceSink,
 } from '../../events/events.js';
-import { kept, SortedRuns } from '../chrome/sorted-runs.js';
 import { EVENT } from '../perfetto/fields.js';
 import type { TrackDescriptor, Uuid } from '../perfetto/read/descriptors.js';
 import { Refs } from '../perfetto/read/refs.js';
 import type { TrackEvent } from '../perfetto/read/track-event.js';
+import { kept, SortedRuns } from './sorted-runs.js';
 
 interface Track {
   readonly hart: number;
@@ -175,7 +175,7 @@ export class UnsortedTrace extends ForeignTrace {
   }
 
   /** Gives the sink all of them. */
-  async *tell(): AsyncGenerator<void> {
+  async *emitAll(): AsyncGenerator<void> {
     const sorted = this.#events.inOrder();
     for (;;) {
       const { done, value } = await kept(this.#path, () => sorted.next());

@@ -76,7 +76,7 @@ export async function* readParts(path: string, sink: TraceSink): AsyncGenerator<
       await story.foreign?.spill();
       yield;
     }
-    if (story.foreign) yield* story.foreign.tell();
+    if (story.foreign) yield* story.foreign.emitAll();
   } catch (error) {
     if (!(error instanceof Damage)) throw error;
     throw packets.offset === 0 ? foreign(path) : damaged(path, packets.offset, error.message);

@@ -9,7 +9,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { RsptraceError } from '../../../../src/base/errors.js';
 import { EventObjects } from '../../../../src/trace/formats/chrome/event-objects.js';
-import { SortedRuns } from '../../../../src/trace/formats/chrome/sorted-runs.js';
+import { SortedRuns } from '../../../../src/trace/formats/read/sorted-runs.js';
 import {
   type AnyBegin,
   FunctionSummary,

@@ -36,7 +36,7 @@ export function valueText(value: NonNullable<NoteValue>): string {
   return typeof value === 'bigint' ? `0x${value.toString(16)}` : String(value);
 }
 
-/** With those that are called as one that rsptrace writes: a function, or what another program notes, may have any name. */
+/** Also those that are called as one that rsptrace writes: a function, or a note of another program, may have any name. */
 export function allArguments({ arguments: others, notes }: TrackEvent): readonly ArgumentValue[] {
   const named = noteNames.flatMap((name, id) => {
     const value = notes[id];
